@@ -34,6 +34,15 @@ def test_no_name_in_an_error_can_deceive_a_terminal():
     assert error.told("--{} {}".format) == "Unknown key `\\x1b[2J` in --arms \\x07; try `\\u202eA`, 👩‍👧."
 
 
+def test_an_error_can_be_about_arguments_of_other_names():
+    error = bl.LogError(f"There is no column 'x' for {errors.argument('key', 'x')}.", column="key", row=3)
+    renamed = error.renamed(key="unit", other="one")
+    assert str(renamed) == "There is no column 'x' for `unit='x'`."
+    assert renamed.told("--{} {}".format) == "There is no column 'x' for --unit x."
+    assert (type(renamed), renamed.column, renamed.row) == (bl.LogError, "key", 3)
+    assert "`key='x'`" in str(error)
+
+
 @pytest.mark.parametrize("kind", ERRORS)
 def test_errors_come_back_from_other_processes(kind):
     back = pickle.loads(pickle.dumps(kind("words")))  # noqa: S301

@@ -6,7 +6,9 @@ import json
 import pytest
 
 import belated as bl
+from belated.base.documents import SCHEMAS
 from belated.cli.live import read_outcome, read_policy
+from belated.live.dashboard import creating
 from belated.live.schema import MIGRATIONS
 
 
@@ -224,7 +226,34 @@ def test_changes_are_told_in_words(call, live):
         assert words in text
     assert "{" not in text
     assert text.count("20") >= 5  # every time is shown with its date
-    assert json.loads(json.loads(live("changes", "--format", "json"))[0]["detail"])["arms"] == ["Plain", "Emoji"]
+    first = json.loads(live("changes", "--format", "json"))["changes"][0]
+    assert json.loads(first["detail"])["arms"] == ["Plain", "Emoji"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("decision", ["ask", "SHOP", "subject line", "a"]),
+        ("live", ["answer", "SHOP", "subject line"]),
+        ("status", ["status", "SHOP", "subject line"]),
+        ("experiments", ["status", "SHOP"]),
+        ("changes", ["changes", "SHOP", "subject line"]),
+        ("verification", ["verify", "SHOP"]),
+        ("tokens", ["token", "list", "SHOP"]),
+    ],
+)
+def test_every_json_is_an_object_that_names_its_schema(call, shop, kind, command):
+    call("live", "token", "create", shop, "checkout")
+    printed = call("live", *(shop if each == "SHOP" else each for each in command), "--format", "json")
+    document = json.loads(printed.stdout)
+    assert list(document)[:2] == ["belated", "schema"]
+    assert document["schema"] == SCHEMAS[kind]
+    assert kind not in ("experiments", "changes", "tokens") or len(document[kind]) > 0
+
+
+def test_decisions_of_several_units_are_a_line_each(live):
+    lines = live("ask", "a", "b", "--format", "json").splitlines()
+    assert [json.loads(line)["unit"] for line in lines] == ["a", "b"]
 
 
 def test_a_store_is_not_replaced_by_what_is_written(refused, shop, live):
@@ -255,11 +284,29 @@ def test_policies_and_outcomes_are_read_from_words():
     assert read_policy("thompson", binary) == bl.policies.thompson_beta()
     assert read_policy("thompson:c=0.5,burn_in=100", real) == bl.policies.thompson_normal(c=0.5, burn_in=100)
     assert read_policy("fixed:A=0.25,B=0.75", real) == bl.policies.fixed({"A": 0.25, "B": 0.75})
-    with pytest.raises(bl.OptionError, match="`policy` has 'A' twice"):
-        read_policy("fixed:A=0.5,A=1", real)
     assert read_outcome("bounded:0, 10") == bl.live.bounded(0, 10)
     assert read_outcome("events:7d,sum") == bl.live.events("7d", "sum")
     assert read_outcome("events:7d") == bl.live.events("7d")
+
+
+@pytest.mark.parametrize(
+    ("words", "fields", "name"),
+    [
+        ("binary", {"outcome": "binary"}, "thompson_beta"),
+        ("bounded:0,1", {"outcome": "bounded", "low": "0", "high": "1"}, "thompson_beta"),
+        ("bounded:-1,1", {"outcome": "bounded", "low": "-1", "high": "1"}, "thompson_normal"),
+        ("events:7d", {"outcome": "events", "window": "7d", "measure": "indicator"}, "thompson_beta"),
+        ("events:7d,sum", {"outcome": "events", "window": "7d", "measure": "sum"}, "thompson_normal"),
+        ("real", {"outcome": "real"}, "thompson_normal"),
+    ],
+)
+def test_thompson_is_the_same_policy_on_the_command_line_and_in_the_dashboard(words, fields, name):
+    outcome = read_outcome(words)
+    given = creating.Given({"policy": "thompson", "burn_in": "0.1", "decay": "0.5", **fields}, creating.CREATE_FIELDS)
+    assert creating.read_outcome(given) == outcome
+    chosen = creating.read_policy(given, ["A", "B"], outcome)
+    assert chosen == read_policy("thompson:burn_in=0.1", outcome)
+    assert chosen.name == name
 
 
 def test_an_experiment_by_segment(call, tmp_path):

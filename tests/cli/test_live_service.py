@@ -19,8 +19,8 @@ def test_tokens_by_commands(call, refused, shop):
     assert (made.exit_code, len(made.stdout.splitlines())) == (0, 1)
     number = re.fullmatch(r"Token (\d+) does not expire; it is shown this once\.\n", made.stderr)[1]
     listed = call("live", "token", "list", shop, "--format", "json").stdout
-    (row,) = json.loads(listed)
-    assert (row["label"], row["scopes"], row["experiment"]) == ("checkout", "ask,tell", "subject line")
+    (row,) = json.loads(listed)["tokens"]
+    assert (row["label"], row["scopes"], row["experiment"]) == ("checkout", ["ask", "tell"], "subject line")
     assert made.stdout.strip() not in listed
     assert call("live", "token", "revoke", shop, number).stdout == "revoked\n"
     assert call("live", "token", "revoke", shop, number).stdout == "it had ended before\n"

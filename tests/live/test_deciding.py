@@ -1,20 +1,22 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 
 import numpy as np
 import pytest
 
 import belated as bl
+from belated.base.errors import PolicyError
 from belated.kernels import bandit
-from belated.live import patience
-from belated.live.deciding import decide
+from belated.live import deciding
+from belated.live.deciding import answer_of, decide
 from belated.live.learning import Knowledge
 
 
 def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monkeypatch):
     """Neither asks nor answers wait for it, and it is not called again before it has ended."""
-    monkeypatch.setattr(patience, "SECONDS", 0.3)
+    monkeypatch.setattr(deciding, "SECONDS", 0.3)
     called, begun, go_on = [], threading.Event(), threading.Event()
 
     def policy(count, total, step):
@@ -40,7 +42,7 @@ def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monke
         exp.pause_arm("A")
         assert exp.ask("z").probabilities == {"A": 0.0, "B": 1.0}
         go_on.set()
-        patience._stuck[id(policy)].join()
+        deciding._stuck[id(policy)].join()
         exp.resume_arm("A")
         assert exp.status().problem is None
         assert exp.ask("w").probabilities == {"A": 0.25, "B": 0.75}
@@ -102,3 +104,43 @@ def test_every_policy_decides_as_in_a_simulation(policy):
         totals = np.bincount(log.code[: t - 1], log.outcome[: t - 1], minlength=3)
         known = Knowledge(t, tuple(counts), tuple(totals))
         assert decide(policy, ["A", "B", "C"], (0, 1, 2), known, 300) == pytest.approx(log.propensity[t - 1], abs=1e-9)
+
+
+def test_what_a_function_returns_is_returned_and_what_it_raises_is_raised():
+    assert answer_of(lambda a, b: [a, b], 1, 2) == [1, 2]
+    for error in (ValueError("no"), SystemExit(3), KeyboardInterrupt()):
+
+        def fail(error=error):
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            answer_of(fail)
+        assert caught.value is error
+
+
+def test_a_function_sees_the_context_of_its_caller():
+    word = ContextVar("word", default="none")
+    word.set("mine")
+    assert answer_of(word.get) == "mine"
+
+
+def test_a_function_that_does_not_answer_is_called_again_only_after_it_has_ended(monkeypatch):
+    monkeypatch.setattr(deciding, "SECONDS", 0.01)
+    go_on, called = threading.Event(), []
+
+    def stuck():
+        called.append(1)
+        go_on.wait(30)
+        return "late"
+
+    with pytest.raises(PolicyError, match=r"has not answered for 0\.01 seconds"):
+        answer_of(stuck)
+    with pytest.raises(PolicyError, match="is still running"):
+        answer_of(stuck)
+    monkeypatch.setattr(deciding, "SECONDS", 30)
+    assert answer_of(lambda: "another") == "another"  # others are not held up
+    go_on.set()
+    deciding._stuck[id(stuck)].join()
+    assert len(called) == 1
+    assert answer_of(stuck) == "late"
+    assert id(stuck) not in deciding._stuck

@@ -95,7 +95,7 @@ def test_outcomes_are_checked(store):
         exp.tell("x", 1, key="order 1")
     said = exp.tell_many([("x", 10**400), ("x", 1, "", "yesterday"), ("x", True)])
     assert [each.status for each in said] == ["refused", "refused", "new"]
-    assert said[1].why == "`happened_at` is of type str; it must be a datetime"
+    assert said[1].why == "`happened_at` is of type str; it must be a datetime."
     assert exp.setup.sequence_options["kind"] == "bernstein"
     assert exp.setup.sequence_options["bounds"] == (0.0, 5.0)
 

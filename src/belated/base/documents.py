@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 #: The kinds of JSON documents.
-Document = Literal["analysis", "diagnosis", "live", "plan", "sensitivity", "status", "study", "verification"]
+Document = Literal[
+    "analysis", "changes", "decision", "diagnosis", "experiments", "live", "plan", "sensitivity", "status", "study",
+    "tokens", "verification",
+]  # fmt: skip
 
 #: The values of a result by name, or a JSON object that was read. Each name has a type of its own, which only those
 #: who ask for it know.
@@ -34,8 +37,8 @@ _NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 #: The schema of each kind of document, as docs/json.md has it: raised when a name or a meaning changes, not when
 #: names are added.
 SCHEMAS: dict[Document, int] = {
-    "analysis": 1, "diagnosis": 1, "live": 1, "plan": 1, "sensitivity": 1, "status": 1, "study": 1,
-    "verification": 1,
+    "analysis": 1, "changes": 1, "decision": 1, "diagnosis": 1, "experiments": 1, "live": 1, "plan": 1,
+    "sensitivity": 1, "status": 1, "study": 1, "tokens": 1, "verification": 1,
 }  # fmt: skip
 
 
@@ -44,8 +47,16 @@ SCHEMAS: dict[Document, int] = {
 
 def json_text(kind: Document, content: Mapping[str, object]) -> str:
     """Return a document as JSON text that begins with version and schema; NaN and infinity become null."""
-    about = {"belated": __version__, "schema": SCHEMAS[kind]}
-    return json.dumps(plain(about | dict(content)), indent=1, default=str, allow_nan=False)
+    return json.dumps(_document(kind, content), indent=1, default=str, allow_nan=False)
+
+
+def json_line(kind: Document, content: Mapping[str, object]) -> str:
+    """Return the same on one line, for output that has a document in each line."""
+    return json.dumps(_document(kind, content), default=str, allow_nan=False)
+
+
+def _document(kind: Document, content: Mapping[str, object]) -> object:
+    return plain({"belated": __version__, "schema": SCHEMAS[kind]} | dict(content))
 
 
 def rows_text(columns: Mapping[str, Iterable[object]]) -> str:

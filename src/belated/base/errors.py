@@ -10,6 +10,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
+from typing import Self
 
 from belated.base.text import printable
 
@@ -48,6 +50,16 @@ class BelatedError(ValueError):
     def told(self, show: Callable[[str, str], str]) -> str:
         """Return the message with every argument as `show(name, value)` writes it; the value is "" if there is none."""
         return printable(_ARGUMENT.sub(lambda match: show(match[1], match[3]), self._message))
+
+    def renamed(self, **names: str) -> Self:
+        """Return the same error with other names of its arguments, such as ``renamed(key="unit")``."""
+
+        def rename(match: re.Match[str]) -> str:
+            return f"{_OPEN}{names.get(match[1], match[1])}{_THEN}{match[2]}{_THEN}{match[3]}{_CLOSE}"
+
+        error = copy(self)
+        BelatedError.__init__(error, _ARGUMENT.sub(rename, self._message))
+        return error
 
 
 class LogError(BelatedError):

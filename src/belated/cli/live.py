@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from belated.base.checks import Options, one_of
+from belated.base.checks import Options
 from belated.base.errors import OptionError, argument
-from belated.base.text import count, printable, shown
+from belated.base.text import count, printable
 from belated.cli.options import option
 from belated.cli.output import WRONG, check_format, show
 
@@ -65,7 +65,7 @@ Every = Annotated[
 @contextmanager
 def opened(place: str, name: str) -> Iterator[Experiment]:
     """Open an experiment, and make the version that is due when it is closed."""
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     with open_store(place, make=False, ticking=False) as store:
         yield store.experiment(name)
@@ -84,53 +84,27 @@ def _changing(place: str, name: str, format: str) -> Iterator[Experiment]:
 
 def read_policy(text: str, outcome: Outcome) -> Policy:
     """Return a policy of its name and options; "thompson" is that for the outcome."""
-    from belated.simulation import policies
-    from belated.simulation.constructors import CONSTRUCTORS
-    from belated.simulation.description import policy_from
+    from belated.live.deciding import thompson_for
+    from belated.simulation.words import policy_from_words
 
-    name, _, given = text.partition(":")
-    if name == "own":
-        raise OptionError(f"{argument('policy')} is a Python function; give it in Python, with bl.policies.own(...).")
-    one_of("policy", name, ["thompson", *(each for each in CONSTRUCTORS[policies.__name__] if each != "own")])
-    pairs = next(csv.reader([given], skipinitialspace=True), []) if given else []
-    if any("=" not in pair for pair in pairs):
-        raise OptionError(f"{argument('policy')} is {text!r}; options must be like c=0.5,burn_in=100.")
-    options: dict[str, float] = {}
-    for key, _, value in (pair.rpartition("=") for pair in pairs):
-        if key in options:
-            raise OptionError(f"{argument('policy')} has {key!r} twice; give each option once.")
-        options[key] = _number("policy", f"{key}=", value)
-    if name == "thompson":
-        is_share = outcome.kind == "binary" or outcome.measure == "indicator"
-        name = "thompson_beta" if is_share else "thompson_normal"
-    try:
-        return policy_from({"name": name, **({"shares": options} if name == "fixed" else options)})
-    except OptionError as error:
-        why = str(error).removeprefix("In `policy`, ")
-        raise OptionError(f"{argument('policy')} cannot be {shown(text)}: {why}") from None
-
-
-def _number(option: str, before: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise OptionError(f"{argument(option)} has {before}{text!r}; it must be a number.") from None
-    return int(number) if number.is_integer() and "." not in text else number
+    return policy_from_words(text, {"thompson": thompson_for(outcome)})
 
 
 def read_outcome(text: str) -> Outcome:
     """Return an outcome of its words."""
-    from belated.live.outcomes import MEASURES, binary, bounded, events, real
+    from belated.live.outcomes import outcome_of
+    from belated.simulation.words import read_number
+    from belated.summaries.maturing import MEASURES
 
     kind, _, given = text.partition(":")
     parts = [part.strip() for part in given.split(",")] if given else []
     if kind in ("binary", "real") and not parts:
-        return binary() if kind == "binary" else real()
+        return outcome_of(kind)
     if kind == "bounded" and len(parts) == 2:
-        low, high = (_number("outcome", "", part) for part in parts)
-        return bounded(low, high)
-    if kind == "events" and len(parts) in (1, 2) and (len(parts) == 1 or parts[1] in MEASURES):
-        return events(*parts)  # type: ignore[arg-type]
+        low, high = (read_number("outcome", part) for part in parts)
+        return outcome_of(kind, low=low, high=high)
+    if kind == "events" and (len(parts) == 1 or (len(parts) == 2 and parts[1] in MEASURES)):
+        return outcome_of(kind, window=parts[0], measure=parts[1] if parts[1:] else "indicator")
     raise OptionError(
         f"{argument('outcome')} is {text!r}; it must be binary, real, bounded:0,10, events:7d or events:7d,sum."
     )
@@ -164,7 +138,7 @@ def create(
     Example: `belated live create shop.belated "subject line" --arms Plain,Emoji --baseline Plain --planned 20000`
     """
     from belated.live.creating import plan_creation
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     form = check_format(format)
     declared = read_outcome(outcome)
@@ -253,7 +227,7 @@ def log(
 
     Example: `belated live log shop.belated "subject line" -o log.parquet`
     """
-    from belated.live.exporting import log_text, write_log
+    from belated.live.logs import log_text, write_log
 
     with _store(place) as store:
         exp = store.experiment(name)
@@ -479,7 +453,7 @@ def migrate(place: Place) -> None:
 
 @contextmanager
 def _store(place: str) -> Iterator[Store]:
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     with open_store(place, make=False, ticking=False) as store:
         yield store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -37,19 +36,20 @@ def ask(
         ),
     ],
     segment: Annotated[str | None, option("Their segment, if the experiment has segments.")] = None,
-    format: Annotated[str, typer.Option("--format", help="arm (one a line) or json.")] = "arm",
+    format: Annotated[str, typer.Option("--format", help="arm or json, one a line.")] = "arm",
 ) -> None:
     """Print the arm of a unit; it is stored before it is printed, and the same unit always gets the same arm.
 
     Example: `belated live ask shop.belated "subject line" customer-17`
     """
     from belated.base.checks import one_of
+    from belated.base.documents import json_line
     from belated.base.text import printable
 
     form = one_of("format", format, ("arm", "json"))
     with opened(place, name) as exp:
         for reply in exp.ask_many(units, None if segment is None else [segment] * len(units)):
-            typer.echo(json.dumps(reply.to_dict()) if form == "json" else printable(reply.arm))
+            typer.echo(json_line("decision", reply.to_dict()) if form == "json" else printable(reply.arm))
 
 
 def tell(
@@ -95,7 +95,7 @@ def tell(
                 number += 1
                 counts[told.status] += 1
                 if not told.taken:
-                    typer.echo(f"Row {number:,}: {told.why}.", err=True)
+                    typer.echo(f"Row {number:,}: {told.why}", err=True)
     typer.echo(", ".join(f"{n:,} {status}" for status, n in sorted(counts.items())) or "no rows")
     if counts["contradiction"] or counts["refused"]:
         raise typer.Exit(WRONG)

@@ -103,7 +103,7 @@ def import_(
     from belated.cli.live import read_outcome, read_policy
     from belated.live.importing import read_import
     from belated.live.storage import system_clock
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     form = check_format(format)
     declared = read_outcome(outcome)

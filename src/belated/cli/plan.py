@@ -70,8 +70,8 @@ def plan(
     policy: Annotated[
         str | None,
         option(
-            "The policy: a name with options, such as epsilon_greedy,decay=0.5, or a TOML file with a [policy] table. "
-            "Default: the policy of the description; for a pilot, its mean probabilities.",
+            "The policy: a name with options, such as epsilon_greedy,decay=0.5 or fixed:A=0.3,B=0.7, or a TOML file "
+            "with a [policy] table. Default: the policy of the description; for a pilot, its mean probabilities.",
             QUESTIONS,
         ),
     ] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from belated.base.documents import JsonObject, json_text, plain
 from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count
-from belated.live.design import Setup
+from belated.live.records import moment
 
 if TYPE_CHECKING:
     from belated.assumptions.diagnosis import Diagnosis
@@ -79,22 +80,26 @@ class LiveAnswer(Table):
     exclusions : dict
         When a contrast's confidence sequence first excluded 0, by name; remembered whatever comes later.
     warnings : tuple of str
-    state : LogState or None
+    state : LogState
         What the log was made of.
     """
 
-    def __init__(
-        self, name: str, setup: Setup, log: Data | None, counts: Counts, as_of: dt.datetime, watermark: int
-    ) -> None:
-        self.name, self.setup, self.log, self.counts = name, setup, log, counts
-        self.as_of, self.watermark = as_of, watermark
-        self.exclusions: Mapping[str, dt.datetime] = {}
-        self.state: LogState | None = None
+    def __init__(self, state: LogState, counts: Counts, exclusions: Mapping[str, dt.datetime] | None = None) -> None:
+        self.state, self.counts, self.exclusions = state, counts, exclusions or {}
+        self.name, self.setup = state.name, state.setup
+        self.as_of, self.watermark = moment(state.now), state.rows.watermark
+        self.log: Data | None = state.log() if len(state.rows) else None
         self.estimate: Estimate | None = None
         self.sequence: ConfidenceSequence | None = None
         self.warnings: tuple[str, ...] = ()
-        if log is not None and counts.told:
-            self._compute(log)
+        if self.log is not None and counts.told:
+            self._compute(self.log)
+
+    def with_exclusions(self, exclusions: Mapping[str, dt.datetime]) -> LiveAnswer:
+        """Return the same answer with the times when contrasts were first excluded."""
+        answer = copy(self)
+        answer.exclusions = exclusions
+        return answer
 
     def _compute(self, log: Data) -> None:
         from belated.estimation.estimate import estimate

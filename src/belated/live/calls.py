@@ -80,7 +80,7 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[object, ...]]) 
                 tells.append(read_tell(outcome, *each))
         except BelatedError as error:
             unit = next(iter(each))
-            refused[place] = Told(unit if isinstance(unit, str) else shown(unit), "refused", str(error).rstrip("."))
+            refused[place] = Told(unit if isinstance(unit, str) else shown(unit), "refused", str(error))
         except TypeError:
             raise OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.") from None
     return tells, refused
@@ -119,7 +119,7 @@ def acknowledgements(said: list[Told], refused: Refused) -> list[Told]:
 def taken(said: Told) -> Told:
     """Return the acknowledgement of one outcome; raise if it was not taken."""
     if said.status == "contradiction":
-        raise ContradictionError(f"The outcome contradicts what is known: {said.why}.")
+        raise ContradictionError(f"The outcome contradicts what is known: {said.why}")
     if said.status == "refused":
-        raise OptionError(f"The outcome is refused: {said.why}.")
+        raise OptionError(f"The outcome is refused: {said.why}")
     return said

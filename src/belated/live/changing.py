@@ -12,9 +12,9 @@ from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
 from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.draws import SALT
-from belated.live.errors import ClosedError, LiveError, OutdatedError, StorageError
+from belated.live.errors import ClosedError, DamagedError, LiveError, OutdatedError
 from belated.live.learning import nothing
-from belated.live.records import ArmState, State, Version
+from belated.live.records import ArmState, ChangeKind, State, Version
 from belated.live.storage import Session
 from belated.live.ticking import FindPolicy, changed_version, hold
 from belated.simulation.policies import Policy
@@ -28,7 +28,7 @@ class Author:
         self.reason = read_text("reason", reason, 2000) if reason else ""
         self.seen = seen
 
-    def note(self, session: Session, experiment: int, what: str, **detail: object) -> None:
+    def note(self, session: Session, experiment: int, what: ChangeKind, **detail: object) -> None:
         """Add an entry to the audit."""
         (key,) = session.new_ids(1)
         session.add("change", [(key, experiment, what, json.dumps(detail), self.author, self.reason, session.now)])
@@ -68,8 +68,8 @@ def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> 
     policy = find_policy(session, about.id, rule)
     p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     version = Version(
-        1, rule, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals,
-        "start", known.steps,
+        number=1, rule=rule, step=known.step, watermark=session.watermark, made_at=session.now, offered=about.offered,
+        probabilities=tuple(p), counts=known.counts, totals=known.totals, cause="start", steps=known.steps,
     )  # fmt: skip
     add_version(session, about.id, version)
     _set_state(session, about, "running")
@@ -138,9 +138,12 @@ def set_arm(
     if state != "offered" and about.offered == (arm.number,):
         raise LiveError(f"{one_line(repr(label))} is the only arm that is offered; stop the experiment instead.")
     session.run("update arm set state = ? where experiment = ? and number = ?", state, about.id, arm.number)
-    words = {"offered": "resume arm", "paused": "pause arm", "dropped": "drop arm"}[state]
+    words = _ARM_CHANGES[state]
     who.note(session, about.id, words, arm=label)
     return _follow(session, name, find_policy, f"{words}: {label}")
+
+
+_ARM_CHANGES: dict[ArmState, ChangeKind] = {"offered": "resume arm", "paused": "pause arm", "dropped": "drop arm"}
 
 
 def set_policy(session: Session, name: str, policy: Policy, who: Author) -> str | None:
@@ -164,7 +167,7 @@ def rule_of(session: Session, experiment: int, number: int) -> Policy:
     """Return a policy as it is stored, without a function."""
     rows = session.run("select policy from rule where experiment = ? and number = ?", experiment, number)
     if not rows:
-        raise StorageError("The store is damaged: a policy is missing; restore a backup with `belated live restore`.")
+        raise DamagedError("The store is damaged: a policy is missing; restore a backup with `belated live restore`.")
     return policy_of(rows[0][0])
 
 

@@ -17,19 +17,9 @@ from urllib.parse import urlsplit
 
 from belated.base.checks import positive, whole
 from belated.base.documents import JsonObject
-from belated.base.errors import LogError, OptionError, PolicyError, argument
+from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.text import one_line
-from belated.live.errors import (
-    AccessError,
-    ClosedError,
-    ContradictionError,
-    LiveError,
-    NotRunningError,
-    OverloadedError,
-    SchemaError,
-    StorageError,
-    UnknownExperimentError,
-)
+from belated.live.errors import PROBLEMS, LiveError, StorageError
 
 if TYPE_CHECKING:
     import socket
@@ -50,22 +40,7 @@ _IDLE = 4.0
 _PART = 1 << 20
 
 #: The errors of problems, by the word that their type ends with.
-_ERRORS: dict[str, type[Exception]] = {
-    "unknown-experiment": UnknownExperimentError,
-    "not-running": NotRunningError,
-    "closed": ClosedError,
-    "contradiction": ContradictionError,
-    "schema": SchemaError,
-    "overloaded": OverloadedError,
-    "too-many": OverloadedError,
-    "invalid": OptionError,
-    "malformed": OptionError,
-    "policy": PolicyError,
-    "no-rows": LogError,
-    "no-token": AccessError,
-    "scope": AccessError,
-    "other-experiment": AccessError,
-}
+_ERRORS: dict[str, type[BelatedError]] = {kind: error for error, kinds in PROBLEMS for kind in kinds}
 
 #: Codes that say: later.
 _LATER = (408, 425, 429, 500, 502, 503, 504)

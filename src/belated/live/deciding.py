@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import replace
+from typing import Literal, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -16,8 +19,17 @@ from belated.base.text import one_line
 from belated.live.errors import legible
 from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
-from belated.live.patience import answer_of
 from belated.simulation.policies import Policy, PolicyFunction
+
+_Values = TypeVarTuple("_Values")
+_Result = TypeVar("_Result")
+
+#: Seconds that a policy of one's own may take: less than other processes wait for one that writes, and enough to
+#: compile it.
+SECONDS = 30.0
+
+#: The threads whose functions have not answered, by the function, which its thread keeps alive.
+_stuck: dict[int, threading.Thread] = {}
 
 
 def policy_text(policy: Policy) -> str:
@@ -36,6 +48,11 @@ def policy_of(text: str, function: PolicyFunction | None = None) -> Policy:
     return replace(policy, function=function) if policy.name == "own" else policy
 
 
+def thompson_for(outcome: Outcome) -> Literal["thompson_beta", "thompson_normal"]:
+    """Return the name of the policy that "thompson" means for an outcome."""
+    return "thompson_beta" if outcome.is_share else "thompson_normal"
+
+
 def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Policy:
     """Return a policy if the arms and the outcome can have it."""
     if not isinstance(policy, Policy):
@@ -46,8 +63,7 @@ def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Pol
         raise OptionError(
             f"{argument('policy')} is matured, but live experiments learn from closed windows; leave out `matured`."
         )
-    shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
-    if policy.name == "thompson_beta" and not shares:
+    if policy.name == "thompson_beta" and not outcome.is_share:
         raise OptionError(f"{argument('policy')} is thompson_beta, which needs outcomes from 0 to 1.")
     return policy
 
@@ -139,6 +155,38 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
     if answer.ndim != 1:
         raise PolicyError(f"The policy returned an array of shape {answer.shape}; it must be one probability an arm.")
     return [float(each) for each in answer]
+
+
+def answer_of(function: Callable[[*_Values], _Result], *values: *_Values) -> _Result:
+    """Return what a function returns, and raise what it raises.
+
+    Raises
+    ------
+    PolicyError
+        If it does not answer in time. Its thread goes on; until that ends, the function is not called again.
+    """
+    before = _stuck.get(id(function))
+    if before is not None and before.is_alive():
+        raise PolicyError("The policy has not answered when it was last called, and is still running.")
+    _stuck.pop(id(function), None)
+    said: list[_Result] = []
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            said.append(function(*values))
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="belated-policy", daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    if thread.is_alive():
+        _stuck[id(function)] = thread
+        raise PolicyError(f"The policy has not answered for {SECONDS:g} seconds.")
+    if raised:
+        raise raised[0]
+    return said[0]
 
 
 def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list[float], step: int) -> list[float]:

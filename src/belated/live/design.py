@@ -12,7 +12,7 @@ from belated.base.checks import Options, fraction, one_of, positive, whole
 from belated.base.columns import Row
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
-from belated.live.errors import StorageError, UnknownExperimentError, legible
+from belated.live.errors import DamagedError, UnknownExperimentError, legible
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
 from belated.live.schema import EXPERIMENT
@@ -252,8 +252,11 @@ def snapshot(session: Session, name: str) -> Snapshot:
     setup = _SETUPS.get(about)
     if setup is None:
         setup = _SETUPS[about] = Setup.from_json(about)
-    served = _served(session, key, latest, state, segmented=setup.segmented)
-    return Snapshot(key, name, state, bytes(salt), setup, final, problem, bool(waiting), *served)
+    arms, segments, version = _served(session, key, latest, state, segmented=setup.segmented)
+    return Snapshot(
+        id=key, name=name, state=state, salt=bytes(salt), setup=setup, final=final, problem=problem,
+        waiting=bool(waiting), arms=arms, segments=segments, version=version,
+    )  # fmt: skip
 
 
 #: What an experiment serves from: its arms, its segments and its latest version.
@@ -269,7 +272,7 @@ def _served(session: Session, key: int, latest: int | None, state: State, *, seg
         return known
     rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
     if not rows:
-        raise StorageError("The store is damaged: an experiment has no arms; restore a backup.")
+        raise DamagedError("The store is damaged: an experiment has no arms; restore a backup.")
     segments: list[Row] = []
     if segmented:
         segments = session.run("select label from segment where experiment = ? order by number", key)
@@ -312,4 +315,7 @@ def _version(row: Row) -> Version:
         offered, probabilities, counts, totals, steps = (
             tuple(map(kind, json.loads(text))) for kind, text in zip(_LISTS, row[_NUMBERS:-1], strict=True)
         )
-    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, row[-1], steps)
+    return Version(
+        number=number, rule=rule, step=step, watermark=watermark, made_at=made_at, offered=offered,
+        probabilities=probabilities, counts=counts, totals=totals, cause=row[-1], steps=steps,
+    )  # fmt: skip

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
-from belated.base.errors import BelatedError
+from belated.base.errors import BelatedError, LogError, OptionError, PolicyError
+
+#: Every kind of problem that the service has, by the word that its type ends with.
+ProblemKind = Literal[
+    "malformed", "no-token", "scope", "other-experiment", "cross-origin", "form", "not-found", "unknown-experiment",
+    "unknown-token", "method", "slow", "contradiction", "not-running", "conflict", "no-rows", "closed", "too-large",
+    "encoded", "host", "invalid", "policy", "too-many", "head", "internal", "overloaded", "not-ready", "schema",
+    "storage",
+]  # fmt: skip
 
 
 class LiveError(BelatedError):
@@ -36,6 +45,10 @@ class StorageError(LiveError):
     """The storage failed; what was asked is not acknowledged, and may be asked again."""
 
 
+class DamagedError(StorageError):
+    """What the storage holds cannot be read or used: it must be restored."""
+
+
 class CrossedError(StorageError):
     """Transactions crossed, and the storage ended one of them; it can be tried again at once."""
 
@@ -52,6 +65,24 @@ class AccessError(LiveError):
     """The service does not know the token, or the token does not allow what was asked."""
 
 
+#: The errors, special cases first, and the kinds of problems for which a client raises each. The first kind is the one
+#: that the service has for the error.
+PROBLEMS: tuple[tuple[type[BelatedError], tuple[ProblemKind, ...]], ...] = (
+    (UnknownExperimentError, ("unknown-experiment",)),
+    (ContradictionError, ("contradiction",)),
+    (NotRunningError, ("not-running",)),
+    (ClosedError, ("closed",)),
+    (SchemaError, ("schema",)),
+    (AccessError, ("scope", "no-token", "other-experiment")),
+    (OverloadedError, ("overloaded", "too-many")),
+    (StorageError, ("storage",)),
+    (LiveError, ("conflict",)),
+    (LogError, ("no-rows",)),
+    (PolicyError, ("policy",)),
+    (OptionError, ("invalid", "malformed")),
+)
+
+
 @contextmanager
 def legible(what: str) -> Iterator[None]:
     """Raise one sentence if something that a store holds cannot be read."""
@@ -60,7 +91,7 @@ def legible(what: str) -> Iterator[None]:
     except LiveError:
         raise
     except _ODD:
-        raise StorageError(
+        raise DamagedError(
             f"The store is damaged: {what} cannot be read; restore a backup with `belated live restore`."
         ) from None
 
@@ -73,7 +104,7 @@ def unharmed(name: str) -> Iterator[None]:
     except BelatedError:
         raise
     except _ODD as error:
-        raise StorageError(
+        raise DamagedError(
             f"{name} is damaged: a value in it is not of its kind; check it with `belated live verify`, and restore a "
             "backup with `belated live restore`."
         ) from error

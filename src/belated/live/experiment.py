@@ -156,8 +156,7 @@ class Experiment:
             with self._store.storage.reading() as session:
                 about, waiting = snapshot(session, self.name), self._parked(session)
                 self._extend(session)
-                now, watermark = session.now, session.watermark
-                remembered = self._exclusions(session)
+                now, remembered = session.now, self._exclusions(session)
             closed = self._closed(now)
             ages = now if closed is not None and not closed.all() else None
             key = (self._grown, ages, about.state, waiting, len(about.arms))
@@ -167,11 +166,8 @@ class Experiment:
             out = len(self._rows) - told
             never = out if about.state == "closed" else 0
             counts = Counts(len(self._rows), told, out - never, never, waiting, self._rows.corrected)
-            state = self._state(about, now)
-            log = state.log() if len(self._rows) else None
-            answer = LiveAnswer(self.name, self.setup, log, counts, moment(now), watermark)
-            answer.state = state
-            answer.exclusions = self._remember(answer, remembered)
+            computed = LiveAnswer(self._state(about, now), counts)
+            answer = computed.with_exclusions(self._remember(computed, remembered))
             self._answer = (key, answer)
             return answer
 

@@ -135,10 +135,7 @@ def _read(
     try:
         opened = read(source, segment=wanted or None, key=unit, **columns)  # so that the column of units is read, too
     except LogError as error:
-        before, _, after = str(error).partition(" for `key`")
-        if not after:
-            raise
-        raise LogError(f"{before} for {argument('unit')}{after}") from None
+        raise error.renamed(key="unit") from None
     frame = opened.assignments()
     units = [f"row-{i}" for i in range(frame.num_rows)]
     if unit is not None:
@@ -204,8 +201,9 @@ def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup)
     for place, (first, stop, p) in enumerate(stretches, 1):
         number[first:stop] = place
         version = Version(
-            place, 1, 1, session.watermark, int(assigned[order[first]]), about.offered, p, known.counts, known.totals,
-            "import", known.steps,
+            number=place, rule=1, step=1, watermark=session.watermark, made_at=int(assigned[order[first]]),
+            offered=about.offered, probabilities=p, counts=known.counts, totals=known.totals, cause="import",
+            steps=known.steps,
         )  # fmt: skip
         add_version(session, about.id, version)
     keys = session.new_ids(len(order))

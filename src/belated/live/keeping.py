@@ -17,7 +17,7 @@ from belated.base.text import one_line
 from belated.live import schema
 from belated.live.design import Setup
 from belated.live.erasing import erased_units, forget_again
-from belated.live.errors import StorageError
+from belated.live.errors import DamagedError, StorageError
 from belated.live.schema import COLUMNS, PLACES, TABLES
 from belated.live.sqlite import SQLiteSession, SQLiteStorage
 from belated.live.storage import Session, Storage
@@ -158,10 +158,8 @@ def _handed_on(path: Path) -> tuple[_Erased, _Rows]:
                 return erased_units(session), _tokens(session)
         finally:
             before.close()
-    except StorageError as error:
-        if "damaged" not in str(error):
-            raise
-        raise StorageError(
+    except DamagedError:
+        raise DamagedError(
             f"`{one_line(path, 200)}` is damaged, and its list of erased units with it; move it away, restore, and "
             "erase again who was erased since the backup."
         ) from None

@@ -1,17 +1,20 @@
-"""The log of an experiment: in memory, and as a stream of Arrow's that another process makes the same log of."""
+"""The log of an experiment: in memory, as a file, and as a stream of Arrow's of which another process makes the log."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from belated.base.columns import Array, Row
-from belated.base.documents import JsonObject
+from belated.base.documents import JsonObject, csv_text
+from belated.base.errors import OptionError
+from belated.base.files import check_place, write_whole
 from belated.live.answers import Counts, LiveAnswer
 from belated.live.design import Setup
 from belated.live.errors import StorageError, unharmed
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from belated.log.data import Data
+    from belated.log.log import Log
 
 #: The media type of the stream, and the key of its schema under which everything but the rows is.
 ARROW, ABOUT = "application/vnd.apache.arrow.stream", b"belated"
@@ -73,15 +77,12 @@ class LogState:
             from belated.reading.read import read
 
             return read(self._live())
-        log = Log.of_numbers(
-            LogColumns(
-                arms=self.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(self.labels)),
-                assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
-                segment=rows.segments(self.segments),
-            )
+        columns = LogColumns(
+            arms=self.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(self.labels)),
+            assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
+            segment=rows.segments(self.segments),
         )  # fmt: skip
-        log.name = self.name
-        return log
+        return Log.of_numbers(columns, name=self.name)
 
     def _live(self) -> LiveLog:
         return live_log(self.rows, self.name, list(self.labels), self._table(), self.now, segments=self.segments)
@@ -185,27 +186,31 @@ def read_stream(content: bytes) -> tuple[LogState, JsonObject]:
 
 def _rows(frame: pa.Table, about: JsonObject, *, events: bool) -> LiveRows:
     """Return the rows of a stream."""
-    rows = LiveRows(
+    known = LiveRows(
         corrected=int(about["corrected"]), chances=[np.array(p, float) for p in about["chances"]],
         watermark=int(about["watermark"]),
     )  # fmt: skip
     if not frame.num_rows:
-        return rows
-    numbers = {label: k for k, label in enumerate(about["arms"])}
-    rows.key, rows.version = (frame[name].to_numpy().astype(np.int64) for name in ("decision", "version"))
-    rows.arm = np.array([numbers[label] for label in frame["arm"].to_pylist()], np.int64)
-    rows.assigned, _ = _stamps(frame["assigned_at"])
-    if about["segments"]:
-        places = {label: s for s, label in enumerate(about["segments"])}
-        rows.segment = np.array([places[label] for label in frame["segment"].to_pylist()], np.int64)
+        return known
+    key, version = (frame[name].to_numpy().astype(np.int64) for name in ("decision", "version"))
+    assigned, _ = _stamps(frame["assigned_at"])
     if events:
-        rows.outcome, rows.arrived = np.full(len(rows.key), np.nan), np.full(len(rows.key), NEVER)
-        rows.events = _flat(rows.key, frame["events"].combine_chunks())
+        outcome, arrived = np.full(len(key), np.nan), np.full(len(key), NEVER)
     else:
-        rows.outcome = frame["outcome"].to_numpy(zero_copy_only=False).astype(np.float64)
-        arrived, has_arrived = _stamps(frame["arrived_at"])
-        rows.arrived = np.where(has_arrived, arrived, NEVER)
-    return rows
+        outcome = frame["outcome"].to_numpy(zero_copy_only=False).astype(np.float64)
+        stamps, has_arrived = _stamps(frame["arrived_at"])
+        arrived = np.where(has_arrived, stamps, NEVER)
+    return replace(
+        known, key=key, arm=_places(frame["arm"], about["arms"]), version=version, assigned=assigned,
+        segment=_places(frame["segment"], about["segments"]) if about["segments"] else known.segment,
+        outcome=outcome, arrived=arrived, events=_flat(key, frame["events"].combine_chunks()) if events else [],
+    )  # fmt: skip
+
+
+def _places(column: pa.ChunkedArray, labels: Sequence[str]) -> Array:
+    """Return the place of each label of a column among all."""
+    place = {label: k for k, label in enumerate(labels)}
+    return np.array([place[label] for label in column.to_pylist()], np.int64)
 
 
 def _stamps(column: pa.ChunkedArray) -> tuple[Array, Array]:
@@ -232,13 +237,58 @@ def _flat(keys: Array, nested: pa.ListArray) -> list[Row]:
     ]
 
 
+# ---------------------------------------------------------------- as a file, without units
+
+
+def log_columns(log: Log) -> dict[str, Sequence[object]]:
+    """Return the columns that `bl.read` guesses the roles of."""
+    arrived = log.arrived
+    columns: dict[str, Sequence[object]] = {"arm": [str(log.arms[k]) for k in log.code.tolist()]}
+    columns |= {f"p_{arm}": log.propensity_matrix[:, k].tolist() for k, arm in enumerate(log.arms)}
+    if log.segment_column is not None:
+        labels, code = log.segment_column
+        columns["segment"] = [str(labels[s]) for s in code.tolist()]
+    columns["assigned_at"] = _times(log.assigned_at)
+    columns["outcome"] = [
+        y if has_arrived else None for y, has_arrived in zip(log.outcome.tolist(), arrived, strict=True)
+    ]
+    when = log.assigned_at if log.arrived_at is None else log.arrived_at
+    columns["arrived_at"] = [t if has_arrived else None for t, has_arrived in zip(_times(when), arrived, strict=True)]
+    return columns
+
+
+def _times(times: Array) -> list[str]:
+    return [str(each) for each in np.datetime_as_string(times, unit="us")]
+
+
+def log_text(log: Log) -> str:
+    """Return a log as CSV that is safe in terminals and spreadsheets."""
+    return csv_text(log_columns(log))
+
+
+def write_log(log: Log, path: Path) -> Path:
+    """Write a log to a .csv or .parquet file; a failure leaves no partial file."""
+    check_place(path)
+    if path.suffix.lower() == ".csv":
+        return write_whole(path, csv_text(log_columns(log), as_written=True))
+    if path.suffix.lower() != ".parquet":
+        raise OptionError(f"`{path}` must end in .csv or .parquet.")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = log_columns(log)
+    for name in ("assigned_at", "arrived_at"):
+        columns[name] = pa.array(np.array(columns[name], "datetime64[us]"), pa.timestamp("us"))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(columns), sink)
+    return write_whole(path, sink.getvalue().to_pybytes())
+
+
 # ---------------------------------------------------------------- answers
 
 
 def answer_stream(answer: LiveAnswer) -> Iterator[bytes]:
     """Give an answer as a stream: the log that it was made of, its counts, and the exclusions that are remembered."""
-    if answer.state is None:
-        raise StorageError("The answer does not know its rows.")
     exclusions = {name: stamp(at) for name, at in answer.exclusions.items()}
     return answer.state.stream(counts=vars(answer.counts), exclusions=exclusions)
 
@@ -251,7 +301,4 @@ def read_answer(content: bytes) -> LiveAnswer:
         exclusions: dict[str, dt.datetime] = {name: moment(at) for name, at in about["exclusions"].items()}
     except (KeyError, TypeError, AttributeError):
         raise StorageError("The service sent an answer without counts; is it belated of this version?") from None
-    log = state.log() if len(state.rows) else None
-    answer = LiveAnswer(state.name, state.setup, log, counts, moment(state.now), state.rows.watermark)
-    answer.exclusions, answer.state = exclusions, state
-    return answer
+    return LiveAnswer(state, counts, exclusions)

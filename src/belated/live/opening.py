@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from belated.base.errors import OptionError, argument
-from belated.live import store as stores
 from belated.live.storage import Clock
-from belated.live.store import read_place
+from belated.live.store import open_store, read_place
 
 if TYPE_CHECKING:
     from belated.live.interface import LiveStore
@@ -77,7 +76,7 @@ def open(  # noqa: A001
 
         return RemoteStore(ServiceConnection(text, token, timeout, retries), fallback)
     _check_unused(of_service, "is of a service, whose address begins with https:// or http://")
-    return stores.open(place, make=make, ticking=ticking, clock=clock, limit=limit)
+    return open_store(place, make=make, ticking=ticking, clock=clock, limit=limit)
 
 
 def _check_unused(options: Mapping[str, object], why: str) -> None:

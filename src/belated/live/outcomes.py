@@ -12,16 +12,13 @@ from belated.base.checks import real as finite
 from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
 from belated.log.durations import WindowLike, read_duration
+from belated.summaries.maturing import MEASURES, Measure
 
 if TYPE_CHECKING:
     from belated.sequences.design import SequenceKind
 
 OutcomeKind = Literal["binary", "real", "bounded", "events"]
 KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
-
-#: What of the events in the window is the outcome.
-Measure = Literal["indicator", "count", "sum"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,11 @@ class Outcome:
         return self.kind == "events"
 
     @property
+    def is_share(self) -> bool:
+        """Whether every outcome lies between 0 and 1, so that its mean is a share."""
+        return self.measure == "indicator" or (self.low >= 0 and self.high <= 1)
+
+    @property
     def length(self) -> int:
         """The length of the window in microseconds; 0 without one."""
         return 0 if self.window is None else int(read_duration(self.window).length)
@@ -58,7 +60,7 @@ class Outcome:
     @property
     def sequence(self) -> tuple[SequenceKind, tuple[float, float] | None]:
         """The kind of confidence sequence for such outcomes, and their bounds."""
-        if self.kind == "binary" or self.measure == "indicator":
+        if self.kind == "binary" or self.measure == "indicator":  # 0 or 1, not any share
             return "beta_binomial", None
         return ("bernstein", (self.low, self.high)) if self.kind == "bounded" else ("asymptotic", None)
 
@@ -122,9 +124,29 @@ def events(window: WindowLike, measure: Measure = "indicator") -> Outcome:
 
 def outcome_from(table: JsonObject) -> Outcome:
     """Return the outcome of a table that `Outcome.to_dict` made."""
-    kind = one_of("kind", table["kind"], KINDS)
-    if kind == "events":
-        return events(table["window"], table["measure"])
-    if kind == "bounded":
-        return bounded(table["low"], table["high"])
-    return binary() if kind == "binary" else real()
+    return outcome_of(table["kind"], **{name: table[name] for name in _PARTS if name in table})
+
+
+#: What else than its kind declares an outcome.
+_PARTS = ("low", "high", "window", "measure")
+
+
+def outcome_of(
+    kind: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    window: str | None = None,
+    measure: str = "indicator",
+) -> Outcome:
+    """Return the outcome of a kind, given by its word; `low` and `high` are of bounded ones, the others of events."""
+    word = one_of("kind", kind, KINDS)
+    if word == "events":
+        if window is None:
+            raise OptionError(f"{argument('window')} is missing; events need one, such as 7d.")
+        return events(window, one_of("measure", measure, MEASURES))
+    if word == "bounded":
+        if low is None or high is None:
+            raise OptionError(f"{argument('low')} and {argument('high')} are needed; they bound the outcome.")
+        return bounded(low, high)
+    return binary() if word == "binary" else real()

@@ -14,6 +14,12 @@ State = Literal["draft", "running", "stopped", "closed"]
 ArmState = Literal["offered", "paused", "dropped"]
 TellStatus = Literal["new", "repeated", "corrected", "parked", "contradiction", "refused"]
 
+#: What the audit has entries of.
+ChangeKind = Literal[
+    "create", "import", "start", "stop", "close", "add arm", "add segment", "pause arm", "resume arm", "drop arm",
+    "set policy", "erase",
+]  # fmt: skip
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -81,7 +87,7 @@ class Told(NamedTuple):
     status : {"new", "repeated", "corrected", "parked", "contradiction", "refused"}
         The last two changed nothing; a parked outcome waits for its unit to be asked.
     why : str or None
-        Why it was refused.
+        Why it was refused, in words that end with a full stop.
     """
 
     unit: str
@@ -167,8 +173,15 @@ class Version:
 class Change:
     """An entry of the audit: what was changed, when, by whom and why."""
 
-    what: str
+    what: ChangeKind
     detail: str
     author: str
     reason: str
     made_at: dt.datetime
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the entry as values that JSON has."""
+        return {
+            "what": self.what, "detail": self.detail, "author": self.author, "reason": self.reason,
+            "made_at": self.made_at.isoformat(),
+        }  # fmt: skip

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from belated.base.columns import Row
 from belated.base.files import check_file
 from belated.base.text import one_line
-from belated.live.errors import StorageError, unharmed
+from belated.live.errors import DamagedError, StorageError, unharmed
 from belated.live.schema import COLUMNS, META, PLACES, check_schema, migrate, schema_of
 from belated.live.storage import Clock, Session, Storage, system_clock
 from belated.reading.live_logs import APPLICATION, has_programs, is_sqlite
@@ -240,7 +240,8 @@ def _sentences(name: str) -> Iterator[None]:
             damaged = isinstance(error, sqlite3.OperationalError)
             code = sqlite3.SQLITE_CORRUPT if damaged else sqlite3.SQLITE_MISUSE
         words = _WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
-        raise StorageError(f"{name} cannot be used now: {words}.") from None
+        kind = DamagedError if code == sqlite3.SQLITE_CORRUPT else StorageError
+        raise kind(f"{name} cannot be used now: {words}.") from None
 
 
 _WORDS = {

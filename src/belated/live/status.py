@@ -11,7 +11,7 @@ from belated.base.documents import JsonObject, json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.design import Snapshot
-from belated.live.records import Change, State, moment
+from belated.live.records import ArmState, Change, State, moment
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +43,7 @@ class Status(Table):
     told: int
     parked: int
     problem: str | None
-    arms: tuple[tuple[str, str, float], ...]
+    arms: tuple[tuple[str, ArmState, float], ...]
     segments: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
 
     @classmethod
@@ -54,11 +54,17 @@ class Status(Table):
         weights = [n / whole if whole else 1 / len(rows) for _, n, _ in rows]
         chances = (sum(w * p[k] for w, (*_, p) in zip(weights, rows, strict=True)) for k in range(len(about.arms)))
         return cls(
-            about.name, about.state, 0 if version is None else version.number,
-            None if version is None else moment(version.made_at), asked, told, parked, about.problem,
-            tuple((arm.label, arm.state, p) for arm, p in zip(about.arms, chances, strict=True)),
-            tuple(rows) if about.segments else (),
-        )  # fmt: skip
+            name=about.name,
+            state=about.state,
+            version=0 if version is None else version.number,
+            made_at=None if version is None else moment(version.made_at),
+            asked=asked,
+            told=told,
+            parked=parked,
+            problem=about.problem,
+            arms=tuple((arm.label, arm.state, p) for arm, p in zip(about.arms, chances, strict=True)),
+            segments=tuple(rows) if about.segments else (),
+        )
 
     def to_dict(self) -> JsonObject:
         """Return the status as values that JSON has."""
@@ -129,6 +135,10 @@ class Changes(Table):
         """Return text for a terminal, with details in words."""
         worded = Changes(self.name, [replace(each, detail=_in_words(each.detail)) for each in self._changes])
         return super(Changes, worded).to_text(every=every)
+
+    def to_json(self) -> str:
+        """Return the changes as JSON, as docs/json.md describes it."""
+        return json_text("changes", {"experiment": self.name, "changes": [each.to_dict() for each in self._changes]})
 
     def _title(self) -> str:
         return f"{self.name}: {count(len(self._changes), 'change')}"

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from belated.base.checks import whole
+from belated.base.documents import json_rows, json_text
 from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, shown
@@ -24,8 +25,7 @@ from belated.live.outcomes import Outcome
 from belated.live.records import Decision, State, Tell, Told, Version
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Clock, Session, Storage
-from belated.live.ticker import Ticker
-from belated.live.ticking import tick
+from belated.live.ticking import Ticker, tick
 from belated.live.verifying import Verification, verify
 from belated.live.writer import Item, Kind, Load, Writer
 from belated.simulation.policies import Policy, PolicyFunction
@@ -52,18 +52,15 @@ def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **op
 
 def read_place(place: object) -> str:
     """Return a path or a URL as text."""
-    try:
-        text = os.fsdecode(place)  # type: ignore[arg-type]
-    except TypeError:
-        raise OptionError(
-            f"{argument('place')} is of type {type(place).__name__}; it must be a path or a URL."
-        ) from None
+    if not isinstance(place, (str, bytes, os.PathLike)):
+        raise OptionError(f"{argument('place')} is of type {type(place).__name__}; it must be a path or a URL.")
+    text = os.fsdecode(place)
     if not text or "\x00" in text:
         raise OptionError(f"{argument('place')} is {shown(text)}; it must be the name of a file, or a URL.")
     return text
 
 
-def open(  # noqa: A001
+def open_store(
     place: str | os.PathLike[str],
     *,
     make: bool = True,
@@ -77,7 +74,7 @@ def open(  # noqa: A001
 
 
 class Store:
-    """Live experiments in one place; `open` gives it. It may be used by any number of threads and event loops.
+    """Live experiments in one place; `bl.live.open` gives it. It may be used by any number of threads and event loops.
 
     Close it, or use it in a `with` statement.
     """
@@ -318,6 +315,10 @@ class Experiments(Table):
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def to_json(self) -> str:
+        """Return the experiments as JSON, as docs/json.md describes it."""
+        return json_text("experiments", {"experiments": json_rows(self._unrounded())})
 
     def _title(self) -> str:
         return count(len(self.names), "experiment")

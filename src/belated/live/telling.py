@@ -96,7 +96,7 @@ class _Batch:
 #: The revision and value of an outcome that is not known.
 _NOTHING = (-1, None)
 
-_CONTRADICTION = "another value was told before; if it was wrong, say that this one is a correction"
+_CONTRADICTION = "another value was told before; if it was wrong, say that this one is a correction."
 
 
 def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:

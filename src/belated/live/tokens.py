@@ -10,6 +10,8 @@ from hashlib import blake2b
 from typing import Literal, get_args
 
 from belated.base.checks import one_of
+from belated.base.columns import Row
+from belated.base.documents import json_text
 from belated.base.errors import OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -72,6 +74,15 @@ class Token:
         """Whether it can be used at a time."""
         return self.ended_at is None and (self.expires_at is None or now < self.expires_at)
 
+    def to_dict(self) -> dict[str, object]:
+        """Return what is known of it as values that JSON has."""
+        return {
+            "id": self.id, "kind": self.kind, "label": self.label, "scopes": scopes_in_order(self.scopes),
+            "experiment": self.experiment, "author": self.author, "made_at": self.made_at.isoformat(),
+            "expires_at": None if self.expires_at is None else self.expires_at.isoformat(),
+            "ended_at": None if self.ended_at is None else self.ended_at.isoformat(),
+        }  # fmt: skip
+
 
 class Tokens(Table):
     """The tokens of a store; iterates over `Token`."""
@@ -84,6 +95,10 @@ class Tokens(Table):
 
     def __len__(self) -> int:
         return len(self._tokens)
+
+    def to_json(self) -> str:
+        """Return the tokens as JSON, as docs/json.md describes it."""
+        return json_text("tokens", {"tokens": [each.to_dict() for each in self._tokens]})
 
     def _title(self) -> str:
         return count(len(self._tokens), "token")
@@ -178,9 +193,16 @@ def add_token(
         ],
     )  # fmt: skip
     token = Token(
-        key, kind, label, frozenset(wanted), experiment, author, moment(session.now),
-        None if expires is None else moment(expires), None,
-    )  # fmt: skip
+        id=key,
+        kind=kind,
+        label=label,
+        scopes=frozenset(wanted),
+        experiment=experiment,
+        author=author,
+        made_at=moment(session.now),
+        expires_at=None if expires is None else moment(expires),
+        ended_at=None,
+    )
     return secret, token
 
 
@@ -234,9 +256,16 @@ def use_link(storage: Storage, secret: str) -> tuple[str, Token] | None:
         )  # fmt: skip
 
 
-def _token(row: tuple[object, ...]) -> Token:
+def _token(row: Row) -> Token:
     key, kind, _, label, scopes, experiment, author, made_at, expires_at, ended_at = row
     return Token(
-        key, kind, label, frozenset(str(scopes).split(",")), experiment, author, moment(made_at),  # type: ignore[arg-type]
-        None if expires_at is None else moment(expires_at), None if ended_at is None else moment(ended_at),  # type: ignore[arg-type]
-    )  # fmt: skip
+        id=key,
+        kind=kind,
+        label=label,
+        scopes=frozenset(scopes_in_order(str(scopes).split(","))),
+        experiment=experiment,
+        author=author,
+        made_at=moment(made_at),
+        expires_at=None if expires_at is None else moment(expires_at),
+        ended_at=None if ended_at is None else moment(ended_at),
+    )

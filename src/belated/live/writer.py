@@ -197,8 +197,10 @@ class Writer:
 
     def load(self) -> Load:
         """Return how busy the writer is, and what it has done."""
-        done = (self._commits, self._requests, self._rows, self._seconds, self._refused, self._failed)
-        return Load(self.waiting, self._limit, *done, tuple(self._recent.copy()))
+        return Load(
+            waiting=self.waiting, limit=self._limit, commits=self._commits, requests=self._requests, rows=self._rows,
+            seconds=self._seconds, refused=self._refused, failed=self._failed, recent=tuple(self._recent.copy()),
+        )  # fmt: skip
 
     def close(self) -> None:
         """Commit what is queued, and stop."""

@@ -155,10 +155,12 @@ class Log(LogRows, Table):
         self._check_cap()
 
     @classmethod
-    def of_numbers(cls, columns: LogColumns, *, parts: Sequence[Log] = ()) -> Log:
+    def of_numbers(cls, columns: LogColumns, *, parts: Sequence[Log] = (), name: str | None = None) -> Log:
         """Return a log from columns of numbers; `parts` are logs of the same rows that are already checked."""
         log = cls.__new__(cls)
         log._keep(columns, parts)
+        if name is not None:
+            log.name = name
         return log
 
     @classmethod

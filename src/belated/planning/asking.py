@@ -20,6 +20,7 @@ from belated.simulation.contextual import AnyBandit
 from belated.simulation.description import policy_from, read, read_toml
 from belated.simulation.policies import Policy
 from belated.simulation.views import TargetLike
+from belated.simulation.words import policy_from_words
 
 
 class Options(TypedDict):
@@ -86,17 +87,7 @@ def read_policy_words(text: str) -> Policy:
         if not isinstance(given, Mapping):
             raise OptionError(f"{argument('policy')} is the file `{text}`, which has no table [policy].")
         return policy_from(given)
-    name, *options = (part.strip() for part in text.split(","))
-    table: dict[str, str | int | float] = {"name": name}
-    for option in options:
-        key, _, value = option.partition("=")
-        try:
-            table[key.strip()] = int(value) if value.strip().isdigit() else float(value)
-        except ValueError:
-            raise OptionError(
-                f"{argument('policy')} is {text!r}; it must be a name with options, such as epsilon_greedy,decay=0.5."
-            ) from None
-    return policy_from(table)
+    return policy_from_words(text)
 
 
 def _target(labels: tuple[Label, ...], text: str) -> TargetLike:

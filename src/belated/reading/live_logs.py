@@ -117,7 +117,6 @@ class LiveRows:
     def extend(self, run: Run, experiment: int, watermark: int, *, events: bool, segmented: bool = False) -> bool:
         """Add the rows up to a watermark; return whether there were any."""
         bounds = (experiment, self.watermark, watermark)
-        names = ("key", "arm", "version", "assigned", *(("segment",) if segmented else ()))
         decided = run(_DECIDED_BY_SEGMENT if segmented else _DECIDED, *bounds)
         outcomes = run(
             "select decision, key, revision, value, happened_at, arrived_at from outcome where experiment = ? "
@@ -126,11 +125,7 @@ class LiveRows:
         more = run(_VERSIONS_BY_SEGMENT if segmented else _VERSIONS, experiment, len(self.chances))
         self.chances += [_rows(*map(json.loads, row)) for row in more]
         if decided:
-            new = np.array(decided, np.int64)
-            for name, column in zip(names, new.T, strict=True):
-                setattr(self, name, np.concatenate([getattr(self, name), column]))
-            self.outcome = np.concatenate([self.outcome, np.full(len(new), np.nan)])
-            self.arrived = np.concatenate([self.arrived, np.full(len(new), NEVER)])
+            self._decide(np.array(decided, np.int64).T)
         self.corrected += sum(row[2] == 1 for row in outcomes)
         if events:
             self.events += outcomes
@@ -138,6 +133,15 @@ class LiveRows:
             self._tell(outcomes)
         self.watermark = watermark
         return bool(decided or outcomes)
+
+    def _decide(self, new: Array) -> None:
+        """Add decisions, given as columns: key, arm, version, time and, with segments, the segment."""
+        known = (self.key, self.arm, self.version, self.assigned)
+        self.key, self.arm, self.version, self.assigned = map(np.concatenate, zip(known, new[:4], strict=True))
+        if len(new) > 4:
+            self.segment = np.concatenate([self.segment, new[4]])
+        self.outcome = np.concatenate([self.outcome, np.full(new.shape[1], np.nan)])
+        self.arrived = np.concatenate([self.arrived, np.full(new.shape[1], NEVER)])
 
     def _tell(self, outcomes: list[Row]) -> None:
         decision, _, revision, value, _, arrived = zip(*outcomes, strict=True)

@@ -201,9 +201,9 @@ def bandit_to(bandit: Bandit) -> dict[str, object]:
     return {"arms": rows, **events}
 
 
-def policy_from(table: object) -> Policy:
-    """Return a policy from a table; `own` has no function then."""
-    return replace(_make(Policy, table, "policy"), function=None)
+def policy_from(table: object, place: str | None = "policy") -> Policy:
+    """Return a policy from a table; `own` has no function then. Errors name `place`, where the table is, if given."""
+    return replace(_make(Policy, table, place), function=None)
 
 
 def policy_to(policy: Policy) -> dict[str, object]:
@@ -211,7 +211,7 @@ def policy_to(policy: Policy) -> dict[str, object]:
     return _table(policy)
 
 
-def _make(kind: type[Made], given: object, where: str) -> Made:
+def _make(kind: type[Made], given: object, where: str | None) -> Made:
     """Call the constructor that a table names, with the other keys of the table as options."""
     constructors, changes = CONSTRUCTORS[kind.__module__], _CHANGES.get(kind, {})
     table = _check_keys(given, where, needed=("name",))
@@ -221,7 +221,8 @@ def _make(kind: type[Made], given: object, where: str) -> Made:
     function = {"function": _as_is} if parameters.pop("function", None) else {}  # stands in for one that no table holds
     needed = [option for option, parameter in parameters.items() if parameter.default is parameter.empty]
     _check_keys(table, where, needed, known=("name", *parameters, *changes))
-    options = {key: _READ.get(key, _as_is)(table[key], f"{where}.{key}") for key in parameters if key in table}
+    inside = f"{where}." if where else ""
+    options = {key: _READ.get(key, _as_is)(table[key], inside + key) for key in parameters if key in table}
     with _at(where):
         thing = constructors[name](**options, **function)
         for key in changes.keys() & table.keys():
@@ -359,23 +360,26 @@ def _listed(given: object, where: str) -> list[object]:
     return given
 
 
-def _check_keys(table: object, where: str, needed: Collection[str], known: Collection[str] | None = None) -> _Given:
+def _check_keys(
+    table: object, where: str | None, needed: Collection[str], known: Collection[str] | None = None
+) -> _Given:
     """Return a table that has every required key and no unknown one; raise if it does not."""
     if not isinstance(table, Mapping):
         raise OptionError(f"`{where or 'table'}` is {shown(table)}; it must be a table.")
-    known, place = table.keys() if known is None else known, f"in `{where}`" if where else "at the top level"
+    known = table.keys() if known is None else known
+    place = "" if where is None else f" in `{where}`" if where else " at the top level"
     for key in (key for key in table if key not in known):
         near = nearest(key, known)
         hint = f"did you mean `{near}`?" if near else f"the possible keys are {', '.join(f'`{k}`' for k in known)}."
-        raise OptionError(f"Unknown key `{key}` {place}; {hint}")
+        raise OptionError(f"Unknown key `{key}`{place}; {hint}")
     for key in needed:
         if key not in table:
-            raise OptionError(f"The key `{key}` is missing {place}.")
+            raise OptionError(f"The key `{key}` is missing{place}.")
     return table
 
 
 @contextmanager
-def _at(where: str) -> Iterator[None]:
+def _at(where: str | None) -> Iterator[None]:
     """Add the place in the description to errors about options."""
     place = f"In `{where}`, " if where else ""
     try:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import msgspec
 import pytest
 
+import belated as bl
+from belated.live.errors import PROBLEMS, DamagedError, OutdatedError, OverloadedError, ProblemKind
 from belated.live.service import messages
-from belated.live.service.problems import Problem, decoded
+from belated.live.service.problems import KINDS, Problem, decoded, problem_of
 from tests.live.service.conftest import ASK, CHANGES, nothing_stored
 
 EXPERIMENT = {"name": "n", "arms": ["A"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"}}
@@ -46,6 +49,26 @@ def refusal(kind: type[messages.Request], body: bytes | object) -> str:
 )  # fmt: skip
 def test_what_is_wrong_with_a_body_is_a_plain_sentence(kind, body, sentence):
     assert refusal(kind, body) == sentence
+
+
+def test_every_kind_of_problem_has_a_code_and_a_title():
+    assert set(KINDS) == set(get_args(ProblemKind))
+    assert {kind for _, kinds in PROBLEMS for kind in kinds} < set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OverloadedError("x"), "overloaded"),
+        (DamagedError("x"), "storage"),
+        (OutdatedError("x"), "conflict"),
+        (bl.OptionError("x"), "invalid"),
+        (bl.MergeError("x"), "invalid"),
+        (KeyError("x"), "internal"),
+    ],
+)
+def test_errors_are_problems_of_their_kind(error, kind):
+    assert problem_of(error).kind == kind
 
 
 @pytest.mark.parametrize("body", [{"unit": "a", "x" * 100_000: 1}, {"unit": "a", "a\nb`c": 1}])

@@ -42,7 +42,7 @@ class Action(NamedTuple):
 def _choice(name: str, label: str, words: str, labels: Sequence[str], none: str | None = None) -> FormField:
     first = [] if none is None else [("", none)]
     choices = [*first, *((each, one_line(each, 80)) for each in labels)]
-    return FormField(name, label, words, choices[0][0], "choice", choices, optional=none is not None)
+    return FormField(name, label, words, value=choices[0][0], kind="choice", choices=choices, optional=none is not None)
 
 
 def actions(about: Snapshot) -> list[Action]:

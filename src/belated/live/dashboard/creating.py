@@ -9,12 +9,13 @@ from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
 from belated.live.dashboard.forms import FormField, Given, duration, needed, perhaps, real, whole
-from belated.live.deciding import check_policy
+from belated.live.deciding import check_policy, thompson_for
 from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
 from belated.live.experiment import Experiment
 from belated.live.store import Store
 from belated.simulation.description import policy_from
 from belated.simulation.policies import Policy
+from belated.summaries import maturing
 
 OUTCOMES = (
     ("binary", "yes or no, told as 1 or 0"),
@@ -42,17 +43,17 @@ POLICY_FIELDS = (
         "How arms are chosen. Thompson sampling: the better an arm seems, the more units it gets. Epsilon-greedy: the "
         "best arm so far, and now and then another. Upper confidence bound: the arm that could be best. It can be "
         "changed later; answers stay valid.",
-        "thompson",
-        "choice",
-        POLICIES,
+        value="thompson",
+        kind="choice",
+        choices=POLICIES,
     ),
     FormField(
         "burn_in",
         "Burn-in",
         "Units at the beginning for which all arms are equally likely; below 1, a share of the "
         "planned units. Some are needed before anything can be learned.",
-        "0.05",
-        "number",
+        value="0.05",
+        kind="number",
         only="learning",
     ),
     FormField(
@@ -60,16 +61,15 @@ POLICY_FIELDS = (
         "Decay of the minimum probability",
         "Every arm keeps at least the probability t^-decay at unit t, so that "
         "all arms can be compared. From 0 to below 1; smaller explores more.",
-        "0.5",
-        "number",
+        value="0.5",
+        kind="number",
         only="learning",
     ),
     FormField(
         "shares",
         "Fixed shares",
         "Only for fixed shares: one line for each arm, such as Plain=0.3. They must sum to 1.",
-        "",
-        "lines",
+        kind="lines",
         only="fixed",
     ),
 )
@@ -77,13 +77,12 @@ POLICY_FIELDS = (
 CREATE_FIELDS = (
     FormField("name", "Name", "What programs and people call the experiment. It cannot be changed."),
     FormField(
-        "arms", "Arms", "What is compared, one in each line. Arms can be added, paused and dropped later.", "", "lines"
+        "arms", "Arms", "What is compared, one in each line. Arms can be added, paused and dropped later.", kind="lines"
     ),
     FormField(
         "baseline",
         "Baseline",
         "The arm that the others are compared with. Fixed from now on. Empty: all are compared with each other.",
-        "",
         optional=True,
     ),
     FormField(
@@ -91,8 +90,7 @@ CREATE_FIELDS = (
         "Segments",
         "If units differ, such as by country: one in each line. Each unit then names its own when it is asked, the "
         "policy learns in each, and answers are over all and in each. More can be added later.",
-        "",
-        "lines",
+        kind="lines",
         optional=True,
     ),
     FormField(
@@ -100,45 +98,54 @@ CREATE_FIELDS = (
         "Outcome",
         "What is told about a unit, sooner or later. Silence is not a no, except for events: a unit without any has "
         "outcome 0 when its window closes. Fixed from now on.",
-        "binary",
-        "choice",
-        OUTCOMES,
+        value="binary",
+        kind="choice",
+        choices=OUTCOMES,
     ),
     FormField(
         "window",
         "Window",
         "For events: how long after the assignment they count, such as 7d, 12h or 30min.",
-        "7d",
+        value="7d",
         only="events",
     ),
     FormField(
-        "measure", "Measure", "For events: what of them is the outcome.", "indicator", "choice", MEASURES, only="events"
+        "measure",
+        "Measure",
+        "For events: what of them is the outcome.",
+        value="indicator",
+        kind="choice",
+        choices=MEASURES,
+        only="events",
     ),
-    FormField("low", "Lowest value", "For a number between two limits.", "0", "number", only="bounded"),
-    FormField("high", "Highest value", "For a number between two limits.", "1", "number", only="bounded"),
+    FormField("low", "Lowest value", "For a number between two limits.", value="0", kind="number", only="bounded"),
+    FormField("high", "Highest value", "For a number between two limits.", value="1", kind="number", only="bounded"),
     FormField(
         "planned",
         "Planned units",
         "About how many units will come. Intervals at every look are narrowest there, and "
         "policy versions are made every 0.2% of them.",
-        "10000",
-        "number",
+        value="10000",
+        kind="number",
     ),
-    FormField("level", "Level", "How often intervals hold the truth. Fixed from now on.", "0.95", "number"),
+    FormField("level", "Level", "How often intervals hold the truth. Fixed from now on.", value="0.95", kind="number"),
     *POLICY_FIELDS,
     FormField(
         "seconds",
         "Seconds between versions",
         "A new policy version is made after so many seconds if anything is new.",
-        "2",
-        "number",
+        value="2",
+        kind="number",
     ),
-    FormField("start", "Start at once", "Otherwise it is a draft, and takes units once it is started.", "yes", "tick"),
-    FormField("reason", "Reason", "Why you create it, for the audit.", "", optional=True),
+    FormField(
+        "start",
+        "Start at once",
+        "Otherwise it is a draft, and takes units once it is started.",
+        value="yes",
+        kind="tick",
+    ),
+    FormField("reason", "Reason", "Why you create it, for the audit.", optional=True),
 )
-
-#: What the forms call the arguments of the library.
-_PLACES = {"planned_rows": "planned", "c": "policy", "shares": "shares", "decay": "decay", "burn_in": "burn_in"}
 
 
 def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome | None) -> Policy | None:
@@ -147,8 +154,7 @@ def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome |
     name = given.read("policy", lambda text: one_of("policy", text, tuple(choices)))
     table: dict[str, object] = {"name": name}
     if name == "thompson" and outcome is not None:
-        shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
-        table["name"] = "thompson_beta" if shares else "thompson_normal"
+        table["name"] = thompson_for(outcome)
     if name == "fixed":
         table["shares"] = given.read("shares", _shares)
     elif name != "uniform":
@@ -177,14 +183,14 @@ def read_outcome(given: Given) -> outcomes.Outcome | None:
     """Return the outcome of a form."""
     kind = given.read("outcome", lambda text: one_of("outcome", text, outcomes.KINDS))
     if kind == "events":
-        measure = given.read("measure", lambda text: one_of("measure", text, outcomes.MEASURES))
+        measure = given.read("measure", lambda text: one_of("measure", text, maturing.MEASURES))
         if measure is None:
             return None
         return given.read("window", duration(lambda text: outcomes.events(text, measure)))
     if kind == "bounded":
         low, high = given.read("low", real), given.read("high", real)
         return None if low is None or high is None else given.read("high", lambda _: outcomes.bounded(low, high))
-    return None if kind is None else outcomes.binary() if kind == "binary" else outcomes.real()
+    return None if kind is None else outcomes.outcome_of(kind)
 
 
 def _arms(text: str) -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from belated.base.errors import BelatedError, OptionError
 
 _Read = TypeVar("_Read")
+
+
+FieldKind = Literal["text", "number", "lines", "choice", "tick"]
 
 
 class FormField(NamedTuple):
@@ -31,7 +34,7 @@ class FormField(NamedTuple):
     label: str
     help: str
     value: str = ""
-    kind: str = "text"
+    kind: FieldKind = "text"
     choices: Sequence[tuple[str, str]] = ()
     optional: bool = False
     only: str = ""

@@ -29,7 +29,7 @@ from belated.live.service.calls import has_tag
 from belated.live.service.login import PAGE_HEADERS, browser, checked_form, form_key
 from belated.live.service.problems import Problem, problem_of
 from belated.live.service.service import Service
-from belated.live.tokens import Token
+from belated.live.tokens import Scope, Token
 
 #: The pages of an experiment: path and words; the contents of all but the last are made from an answer.
 TABS = (
@@ -185,7 +185,7 @@ class Pages:
 
     # ---------------------------------------------------------------- one experiment
 
-    async def _experiment(self, request: Request, *scopes: str) -> tuple[Token, Experiment]:
+    async def _experiment(self, request: Request, *scopes: Scope) -> tuple[Token, Experiment]:
         name = request.query_params.get("experiment", "")
         token = await browser(request, *scopes, experiment=name)
         return token, await _service(request).experiment(name)

@@ -33,12 +33,16 @@ def fields(names: Sequence[str], owner: Token) -> list[FormField]:
         FormField("label", "Label", "Whose it is, such as checkout. Changes made with it have it as their author."),
         *(
             FormField(
-                f"scope-{scope}", scope, f"May {_SCOPE_HELP[scope]}.", "yes" if scope in ("ask", "tell") else "", "tick"
+                f"scope-{scope}",
+                scope,
+                f"May {_SCOPE_HELP[scope]}.",
+                value="yes" if scope in ("ask", "tell") else "",
+                kind="tick",
             )
             for scope in given
         ),
-        FormField("experiment", "Experiment", "What it is for.", "", "choice", every, optional=True),
-        FormField("expires", "Expires after", "Such as 30d or 12h, or never.", "90d"),
+        FormField("experiment", "Experiment", "What it is for.", kind="choice", choices=every, optional=True),
+        FormField("expires", "Expires after", "Such as 30d or 12h, or never.", value="90d"),
     ]
 
 

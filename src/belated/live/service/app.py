@@ -214,11 +214,12 @@ async def _send(scope: Scope, send: Send, reply: Reply) -> None:
         return
     head: list[tuple[bytes, bytes]] = [(b"content-type", reply.media.encode()), *_ALWAYS]
     head += [(name.encode(), value.encode()) for name, value in reply.headers]
-    whole = isinstance(reply.body, bytes)
-    if whole and reply.status not in _BODILESS:
-        head.append((b"content-length", str(len(reply.body)).encode()))  # type: ignore[arg-type]
+    body = reply.body
+    if isinstance(body, bytes) and reply.status not in _BODILESS:
+        head.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": head})
-    if not whole:
-        async for part in reply.body:  # type: ignore[union-attr]
+    if not isinstance(body, bytes):
+        async for part in body:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": reply.body if whole else b""})
+        body = b""
+    await send({"type": "http.response.body", "body": body})

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterable, Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+from typing import Any, Literal, NamedTuple, TypeVar, TypeVarTuple
 from urllib.parse import parse_qs, unquote_to_bytes
 
 import msgspec
@@ -25,6 +25,9 @@ _PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
+
+#: The methods of routes.
+Method = Literal["GET", "POST", "DELETE"]
 
 #: The most options of a query.
 _OPTIONS = 20
@@ -102,7 +105,8 @@ class Endpoint:
 
     Attributes
     ----------
-    method, path : str
+    method : {"GET", "POST", "DELETE"}
+    path : str
     handle : callable
     summary : str
     scopes : tuple of str
@@ -125,7 +129,7 @@ class Endpoint:
         The options of its query.
     """
 
-    method: str
+    method: Method
     path: str
     handle: Callable[[Call], Awaitable[Reply]]
     summary: str

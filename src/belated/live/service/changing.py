@@ -8,13 +8,13 @@ from pathlib import Path
 
 from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
-from belated.live import outcomes
 from belated.live.experiment import Experiment
+from belated.live.outcomes import Outcome, outcome_of
 from belated.live.service.calls import Call, Reply, json_reply
 from belated.live.service.messages import ChangeRequest, Create, OutcomeKind
 from belated.live.service.problems import Problem
 from belated.live.service.reading import status_document, version_document
-from belated.live.tokens import Token, make_token, revoke, scopes_in_order, tokens
+from belated.live.tokens import make_token, revoke, tokens
 from belated.simulation.description import policy_from
 from belated.simulation.policies import Policy
 
@@ -29,17 +29,9 @@ def read_policy(table: JsonObject) -> Policy:
     return policy_from(table)
 
 
-def read_outcome(given: OutcomeKind) -> outcomes.Outcome:
+def read_outcome(given: OutcomeKind) -> Outcome:
     """Return the outcome that a request declares."""
-    if given.kind == "events":
-        if given.window is None:
-            raise OptionError(f"{argument('window')} is missing; events need one, such as 7d.")
-        return outcomes.events(given.window, given.measure)
-    if given.kind == "bounded":
-        if given.low is None or given.high is None:
-            raise OptionError(f"{argument('low')} and {argument('high')} are needed; they bound the outcome.")
-        return outcomes.bounded(given.low, given.high)
-    return outcomes.binary() if given.kind == "binary" else outcomes.real()
+    return outcome_of(given.kind, low=given.low, high=given.high, window=given.window, measure=given.measure)
 
 
 async def create(call: Call) -> Reply:
@@ -50,9 +42,9 @@ async def create(call: Call) -> Reply:
     def act() -> JsonObject:
         exp = call.service.store.create(
             given.name, arms=given.arms, policy=read_policy(given.policy), outcome=read_outcome(given.outcome),
-            segments=given.segments,
-            baseline=given.baseline, planned_rows=given.planned_rows, level=given.level, kind=given.kind,  # type: ignore[arg-type]
-            target=given.target, every=given.every, seconds=given.seconds, author=author, reason=given.reason,
+            segments=given.segments, baseline=given.baseline, planned_rows=given.planned_rows, level=given.level,
+            kind=given.kind, target=given.target, every=given.every, seconds=given.seconds, author=author,
+            reason=given.reason,
         )  # fmt: skip
         if given.start:
             exp.start(author=author)
@@ -139,20 +131,10 @@ async def backup(call: Call) -> Reply:
 # ---------------------------------------------------------------- tokens
 
 
-def token_document(token: Token) -> JsonObject:
-    """Return what is known of a token as a document."""
-    return {
-        "id": token.id, "kind": token.kind, "label": token.label, "scopes": scopes_in_order(token.scopes),
-        "experiment": token.experiment, "author": token.author, "made_at": token.made_at.isoformat(),
-        "expires_at": None if token.expires_at is None else token.expires_at.isoformat(),
-        "ended_at": None if token.ended_at is None else token.ended_at.isoformat(),
-    }  # fmt: skip
-
-
 async def list_tokens(call: Call) -> Reply:
     """List the tokens of the store."""
     listed = await call.thread(tokens, call.service.store.storage)
-    return json_reply({"tokens": [token_document(each) for each in listed]})
+    return json_reply({"tokens": [each.to_dict() for each in listed]})
 
 
 async def make(call: Call) -> Reply:
@@ -167,7 +149,7 @@ async def make(call: Call) -> Reply:
         )
     )  # fmt: skip
     call.service.keyring.forget()
-    return json_reply({"token": secret, "about": token_document(token)}, 201)
+    return json_reply({"token": secret, "about": token.to_dict()}, 201)
 
 
 async def end_token(call: Call) -> Reply:

@@ -14,7 +14,7 @@ from belated.base.documents import page
 from belated.live.service import access, logs
 from belated.live.service.problems import Problem, problem_of
 from belated.live.service.service import Service
-from belated.live.tokens import Token, revoke, use_link
+from belated.live.tokens import Scope, Token, revoke, use_link
 
 #: What every page may load: nothing of other sites, and no script or style within it.
 POLICY = (
@@ -46,7 +46,7 @@ async def read_form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-async def browser(request: Request, *scopes: str, experiment: str | None = None, whole: bool = True) -> Token:
+async def browser(request: Request, *scopes: Scope, experiment: str | None = None, whole: bool = True) -> Token:
     """Return who looks at a page, or raise unless they may: see `Endpoint` for `whole`."""
     service: Service = request.app.service
     secret = access.cookie(access.headers_of(request.scope))
@@ -54,7 +54,7 @@ async def browser(request: Request, *scopes: str, experiment: str | None = None,
         raise Problem("no-token", "You are not logged in; open a link that `belated live token link` prints.")
     token = await service.keyring.find(secret, "browser")
     place = experiment if experiment is not None or whole else token.experiment
-    access.check_scopes(token, scopes, place)  # type: ignore[arg-type]
+    access.check_scopes(token, scopes, place)
     return token
 
 
@@ -75,12 +75,9 @@ async def page_problem(request: Request, error: Exception) -> Response:
     """Return a page that says what is wrong."""
     problem = problem_of(error)
     if isinstance(error, HTTPException):
-        words = (
-            ("method", "Use another method here.")
-            if error.status_code == 405
-            else ("not-found", "Look at the address.")
-        )
-        problem = Problem(*words)
+        problem = Problem("not-found", "Look at the address.")
+        if error.status_code == 405:
+            problem = Problem("method", "Use another method here.")
     if problem.kind == "internal":
         logs.failed("(page)", error)
     return _page(problem.status, problem.headers, title=problem.title, detail=problem.detail, code=None)

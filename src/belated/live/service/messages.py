@@ -8,12 +8,14 @@ from typing import Literal
 import msgspec
 
 from belated.base.documents import JsonObject
-from belated.live.records import ArmState, State, TellStatus
+from belated.live import outcomes
+from belated.live.records import ArmState, ChangeKind, State, TellStatus
 from belated.live.service.problems import ProblemDocument
 from belated.live.tokens import Scope, TokenKind
+from belated.sequences.design import KindOption
+from belated.summaries.maturing import Measure
 
 Unit = str | int
-Reason = str
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
@@ -53,11 +55,11 @@ class TellMany(Request):
 class OutcomeKind(Request):
     """What an outcome is; low and high are of bounded ones, window and measure of events."""
 
-    kind: Literal["binary", "real", "bounded", "events"]
+    kind: outcomes.OutcomeKind
     low: float | None = None
     high: float | None = None
     window: str | None = None
-    measure: Literal["indicator", "count", "sum"] = "indicator"
+    measure: Measure = "indicator"
 
 
 class Create(Request):
@@ -71,7 +73,7 @@ class Create(Request):
     baseline: str | None = None
     planned_rows: int = 10_000
     level: float = 0.95
-    kind: str | None = None
+    kind: KindOption | None = None
     target: int | None = None
     every: int | None = None
     seconds: float = 2.0
@@ -224,7 +226,7 @@ class Listing(msgspec.Struct):
 class AuditEntry(msgspec.Struct):
     """An entry of the audit; `detail` is JSON."""
 
-    what: str
+    what: ChangeKind
     detail: str
     author: str
     reason: str

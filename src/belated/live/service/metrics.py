@@ -15,8 +15,6 @@ OTHER = "(other)"
 #: Methods that have a label of their own: a client can send any word.
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
-Labels = tuple[tuple[str, str], ...]
-
 
 class Metrics:
     """What was served: requests and their times by route, asks and tells by experiment.

@@ -9,18 +9,9 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from belated.base.errors import BelatedError, LogError, PolicyError
+from belated.base.errors import BelatedError
 from belated.base.text import one_line
-from belated.live.errors import (
-    ClosedError,
-    ContradictionError,
-    LiveError,
-    NotRunningError,
-    OverloadedError,
-    SchemaError,
-    StorageError,
-    UnknownExperimentError,
-)
+from belated.live.errors import PROBLEMS, ProblemKind
 
 PROBLEM_JSON = b"application/problem+json"
 
@@ -41,8 +32,8 @@ class Kind(NamedTuple):
     title: str
 
 
-#: Every kind of problem, by the word that its type ends with.
-KINDS: dict[str, Kind] = {
+#: The code and the title of every kind of problem.
+KINDS: dict[ProblemKind, Kind] = {
     "malformed": Kind(400, "The request cannot be read"),
     "no-token": Kind(401, "A valid token is needed"),
     "scope": Kind(403, "The token does not allow this"),
@@ -73,23 +64,8 @@ KINDS: dict[str, Kind] = {
     "storage": Kind(503, "The storage failed"),
 }
 
-#: Which kind an error of the library is; the first that fits.
-_ERRORS: tuple[tuple[type[Exception], str], ...] = (
-    (UnknownExperimentError, "unknown-experiment"),
-    (ContradictionError, "contradiction"),
-    (NotRunningError, "not-running"),
-    (ClosedError, "closed"),
-    (SchemaError, "schema"),
-    (OverloadedError, "overloaded"),
-    (StorageError, "storage"),
-    (LiveError, "conflict"),
-    (LogError, "no-rows"),
-    (PolicyError, "policy"),
-    (BelatedError, "invalid"),
-)
-
 #: Seconds after which to try again.
-_AGAIN = {"overloaded": 1, "storage": 1, "too-many": 1, "not-ready": 1}
+_AGAIN: dict[ProblemKind, int] = {"overloaded": 1, "storage": 1, "too-many": 1, "not-ready": 1}
 
 
 class Problem(Exception):  # noqa: N818 - it is an answer
@@ -105,7 +81,7 @@ class Problem(Exception):  # noqa: N818 - it is an answer
         Headers of the reply, with `_` for `-`.
     """
 
-    def __init__(self, kind: str, detail: str, **headers: str) -> None:
+    def __init__(self, kind: ProblemKind, detail: str, **headers: str) -> None:
         super().__init__(detail)
         self.kind, self.detail = kind, detail
         self.status, self.title = KINDS[kind]
@@ -128,9 +104,11 @@ def problem_of(error: Exception) -> Problem:
     """Return an error of the library as a problem; another one is not told to the client."""
     if isinstance(error, Problem):
         return error
-    for kind, word in _ERRORS:
+    for kind, problems in PROBLEMS:
         if isinstance(error, kind):
-            return Problem(word, str(error))
+            return Problem(problems[0], str(error))
+    if isinstance(error, BelatedError):
+        return Problem("invalid", str(error))
     return Problem("internal", "The service failed; its log says where.")
 
 

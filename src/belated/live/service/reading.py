@@ -1,4 +1,4 @@
-"""Reading over HTTP: experiments, answers, logs, changes and policy versions."""
+"""Reading over HTTP: experiments, answers, logs, changes, policy versions, and how the service is."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from belated.live import records
 from belated.live.design import snapshot
 from belated.live.design import versions as stored_versions
 from belated.live.experiment import Experiment
-from belated.live.exporting import log_text
-from belated.live.logs import ARROW, answer_stream
+from belated.live.logs import ARROW, answer_stream, log_text
 from belated.live.records import moment
 from belated.live.service.access import check_scopes
 from belated.live.service.calls import Call, Reply, has_tag, json_reply
@@ -124,14 +123,7 @@ def _log_with_units(exp: Experiment) -> bytes:
 async def changes(call: Call) -> Reply:
     """Give the audit."""
     exp = await call.experiment()
-    return json_reply({"changes": [_change(each) for each in await call.thread(exp.changes)]})
-
-
-def _change(change: records.Change) -> JsonObject:
-    return {
-        "what": change.what, "detail": change.detail, "author": change.author, "reason": change.reason,
-        "made_at": change.made_at.isoformat(),
-    }  # fmt: skip
+    return json_reply({"changes": [each.to_dict() for each in await call.thread(exp.changes)]})
 
 
 async def versions(call: Call) -> Reply:
@@ -163,3 +155,32 @@ def version_document(version: records.Version) -> JsonObject:
         "probabilities": list(version.probabilities), "counts": list(version.counts), "totals": list(version.totals),
         "cause": version.cause, "steps": list(version.steps),
     }  # fmt: skip
+
+
+# ---------------------------------------------------------------- the service itself
+
+
+async def live(call: Call) -> Reply:
+    """Say that the service lives."""
+    return json_reply({"status": "ok"})
+
+
+async def ready(call: Call) -> Reply:
+    """Say whether it can serve."""
+    await call.service.check_ready()
+    return json_reply({"status": "ok"})
+
+
+async def metrics(call: Call) -> Reply:
+    """Give counters and times."""
+    service = call.service
+    load = service.store.load()
+    gauges = (
+        ("waiting_requests", "Requests that are being served.", float(service.waiting)),
+        ("held_bytes", "Bytes of their bodies.", float(service.held)),
+        ("commits", "Commits of asks and tells since the start.", float(load.commits)),
+        ("commit_seconds", "The time that they took together.", load.seconds),
+        ("commit_rows", "The rows that they stored.", float(load.rows)),
+        ("failed_requests", "Requests that the storage failed to store.", float(load.failed)),
+    )
+    return Reply(service.metrics.text(gauges).encode(), media="text/plain; version=0.0.4; charset=utf-8")

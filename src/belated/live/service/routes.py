@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from belated.live.logs import ARROW
-from belated.live.service import asking, changing, health, messages, reading
+from belated.live.service import asking, changing, messages, reading
 from belated.live.service.calls import JSON, Call, Endpoint, Reply, json_reply
 
 _NAME = "/v1/experiments/{name}"
@@ -19,13 +19,13 @@ async def openapi(call: Call) -> Reply:
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/live", health.live, "Say that the service lives.", gives=messages.Health),
+    Endpoint("GET", "/live", reading.live, "Say that the service lives.", gives=messages.Health),
     Endpoint(
-        "GET", "/ready", health.ready, "Say whether it can serve: kernels compiled, storage writable.",
+        "GET", "/ready", reading.ready, "Say whether it can serve: kernels compiled, storage writable.",
         gives=messages.Health, codes=(200, 503),
     ),
     Endpoint(
-        "GET", "/metrics", health.metrics, "Give counters and times for Prometheus.", ("read",),
+        "GET", "/metrics", reading.metrics, "Give counters and times for Prometheus.", ("read",),
         media=("text/plain; version=0.0.4; charset=utf-8",),
     ),
     Endpoint("GET", "/openapi.json", openapi, "Describe this interface."),

@@ -19,7 +19,7 @@ from belated.live.service import logs
 from belated.live.service.app import App, make_app
 from belated.live.service.protocol import Protocol
 from belated.live.service.settings import Settings
-from belated.live.store import open as open_store
+from belated.live.store import open_store
 from belated.live.tokens import make_token
 
 #: Seconds for which requests that were accepted may go on after the service is told to stop.

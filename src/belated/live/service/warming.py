@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from belated.live.deciding import thompson_for
 from belated.live.outcomes import Outcome, binary, events, real
 from belated.live.storage import system_clock
 from belated.live.store import Store, open_storage
+from belated.simulation.description import policy_from
 
 if TYPE_CHECKING:
     from belated.live.design import Setup
@@ -66,12 +68,9 @@ def warm(setups: Iterable[Setup] | None = None) -> None:
 
 def _run(store: Store, name: str, outcome: Outcome, clock: _Clock, *, segmented: bool) -> None:
     """Run a small experiment; of events, half of the windows close, and half stay open."""
-    from belated.simulation.policies import thompson_beta, thompson_normal
-
-    shares = outcome.kind == "binary" or outcome.measure == "indicator"
     segments = ["x", "y"] if segmented else None
     exp = store.create(
-        name, arms=["A", "B"], policy=thompson_beta() if shares else thompson_normal(), outcome=outcome,
+        name, arms=["A", "B"], policy=policy_from({"name": thompson_for(outcome)}), outcome=outcome,
         segments=segments, baseline="A", author="warm",
     ).start(author="warm")  # fmt: skip
     for half in range(2):
