@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from naive.planning import share_within
 from scipy import stats
 
 import belated as bl
+from belated.simulation.delays import _LAWS, DelayName
 
 
 def always(arm, delay=None, seed=0, steps=40_000):
@@ -89,3 +91,7 @@ def test_the_share_within_some_steps_is_that_of_the_definition(delay):
     for steps in (0, 1, 6, 7, 8.5, 3000):
         expected = 0.7 * share_within(delay, math.floor(steps))
         assert delay.censored(0.3).share_within(steps) == pytest.approx(expected, abs=1e-12)
+
+
+def test_every_kind_of_delay_has_its_law():
+    assert set(_LAWS) == set(get_args(DelayName))

@@ -66,3 +66,17 @@ def test_weights_from_the_past_do_not_see_their_own_batch_or_rows_without_a_chan
         _ = bl.Sums.of(log, "past") + bl.Sums.of(log, "past")
     with pytest.raises(bl.PropensitiesNeededError, match="'past' need every arm's propensity"):
         bl.estimate(bl.Log(["A", "B"], [1.0, 2.0], [0.5, 0.5]), "dipw", weights="past")
+
+
+@pytest.mark.parametrize(("name", "own"), [("sqrt", [0.5, 0.9]), ("propensity", [0.25, 0.81]), ("uniform", [1.0, 1.0])])
+def test_weights_of_a_formula_need_no_more_than_the_propensity(name, own):
+    weights = read_weights(name)
+    assert not weights.needs_rows
+    np.testing.assert_allclose(weights.of_own(np.array([0.25, 0.81])), own)
+
+
+@pytest.mark.parametrize("weights", ["past", bl.two_point(10), np.ones((3, 2))])
+def test_other_weights_need_the_rows(weights):
+    assert read_weights(weights).needs_rows
+    with pytest.raises(bl.OptionError, match="need all rows"):
+        read_weights(weights).of_own(np.array([0.5]))
