@@ -57,7 +57,10 @@ from belated.kernels.experiment import (
     UCB,
     W_MAX,
     W_UNMODELLED,
+    Known,
     P,
+    Posterior,
+    Steps,
 )
 from belated.kernels.thompson import GRID, clipped_probabilities
 
@@ -104,9 +107,10 @@ def draw_tail(stream, delays, arm, u):
 
 
 @compiled
-def decide(p, rule, count, total, t, first, second, memo):
-    """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total."""
+def decide(p, rule, known, posterior, memo):
+    """Fill `p` with the policy's probabilities; `posterior` is room for Thompson sampling."""
     n_arms = len(p)
+    count, total, t = known.arrived, known.total, known.step
     if rule.kind == FIXED:
         for k in range(n_arms):
             p[k] = rule.parameters[k]
@@ -123,7 +127,7 @@ def decide(p, rule, count, total, t, first, second, memo):
         p[:] = share / max(n_arms - 1, 1)
         p[best] = 1.0 - share
     elif memo is not None:
-        beta = rule.kind == THOMPSON_BETA
+        beta, first, second = rule.kind == THOMPSON_BETA, posterior.first, posterior.second
         for k in range(n_arms):
             if beta:
                 first[k] = rule.parameters[0] + total[k]
@@ -159,8 +163,8 @@ def first_largest(values):
 
 
 @compiled(nogil=True, error_model="numpy")
-def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows):
-    """Play the steps from start to stop; return the one at which the policy failed, or 0.
+def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
+    """Play some steps; return the one at which the policy failed, or 0.
 
     Without a calendar every outcome comes at once, or never. `rows` receive the rows themselves, if
     they are to be kept. `two`, unless None, says that there are two arms, whose loops are then
@@ -168,7 +172,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
     arguments, not of a tuple's fields.
     """
     arms, delays, rule, peek = experiment.arms, experiment.delays, experiment.rule, experiment.peek
-    horizon, last = experiment.horizon, experiment.last
+    start, stop, horizon, last = steps.start, steps.stop, experiment.horizon, experiment.last
     block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
     sure, guide, starts, cumulative, values = (
         delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
@@ -181,7 +185,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
     n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
     mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
     count, total, root = state[:n], state[TOTAL * n : (TOTAL + 1) * n], state[ROOT * n : (ROOT + 1) * n]
-    posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
+    posterior = Posterior(state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :])
     greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
     best = _index(first_largest(p))
     eps = 1.0 - p[best]
@@ -233,7 +237,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
         else:
             if t > burn_in and (t - burn_in - 1) % batch == 0:
                 if own_policy is None:
-                    decide(p, rule, count, total, t, posterior[0], posterior[1], desk.memo)
+                    decide(p, rule, Known(count, total, t), posterior, desk.memo)
                 else:
                     chosen = own_policy(count.copy(), total.copy(), t)
                     if not is_distribution(chosen, n_arms):
@@ -308,12 +312,13 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
 
 
 @compiled(nogil=True, error_model="numpy")
-def play_two(stream, start, stop, experiment, desk):
+def play_two(stream, steps, experiment, desk):
     """`play` for two arms under epsilon-greedy, with normal outcomes that come at once or never.
 
     The paper's own case, and the commonest: what is known of two arms fits the registers.
     """
     arms, delays, rule, peek = experiment.arms, experiment.delays, experiment.rule, experiment.peek
+    start, stop = steps.start, steps.stop
     block, state, arrived, ends, share = desk.block, desk.state, desk.arrived, desk.ends, rule.share
     root_best, root_other, root_half = rule.root_best, rule.root_other, math.sqrt(0.5)
     mean_0, mean_1, sd_0, sd_1 = arms.first[0], arms.first[1], arms.second[0], arms.second[1]
@@ -489,12 +494,13 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
         begin(desk)
         for start in range(1, horizon + 1, BLOCK):
             stop = min(start + BLOCK, horizon + 1)
+            steps = Steps(start, stop)
             for k in range(n_arms):
                 unmodelled[k] = desk.state[k] == 0.0
             if simple:
-                play_two(states[run], start, stop, experiment, desk)
+                play_two(states[run], steps, experiment, desk)
             else:
-                failed = play(states[run], start, stop, experiment, own_policy, two, desk, calendar, None)
+                failed = play(states[run], steps, experiment, own_policy, two, desk, calendar, None)
                 if failed:
                     return run, failed
             for k in range(n_arms):

@@ -16,7 +16,7 @@ from belated.base.columns import Array
 from belated.kernels import streams
 from belated.kernels.bandit import decide, draw_outcome, draw_tail, forget, is_distribution
 from belated.kernels.compiler import compiled
-from belated.kernels.experiment import FIXED, GUIDE, NEVER, TAIL, Arms
+from belated.kernels.experiment import FIXED, GUIDE, NEVER, TAIL, Arms, Known, Posterior
 
 
 class Contexts(NamedTuple):
@@ -36,8 +36,7 @@ class Groups(NamedTuple):
     p: Array  # (groups, arms)
     arrived: Array  # (groups, arms), the number of outcomes, and their sum
     total: Array
-    first: Array  # (arms,), for Thompson sampling
-    second: Array
+    posterior: Posterior  # of the group that is decided on
 
 
 class Played(NamedTuple):
@@ -62,8 +61,8 @@ def new_groups(burn_in: Array, start: Array) -> Groups:
     """Return groups of which nothing is known."""
     groups, arms = start.shape
     arrived, total = np.zeros((2, groups, arms))
-    first, second = np.zeros((2, arms))
-    return Groups(burn_in, np.zeros(groups, np.int64), start.copy(), arrived, total, first, second)
+    posterior = Posterior(*np.zeros((2, arms)))
+    return Groups(burn_in, np.zeros(groups, np.int64), start.copy(), arrived, total, posterior)
 
 
 def new_rows(horizon: int, arms: int, covariates: int) -> Played:
@@ -153,9 +152,9 @@ def play(stream, experiment, contexts, own_policy, memo, groups, waiting, rows):
                 for k in range(n_arms):
                     p[k] = chosen[k]
             elif memo is None:
-                decide(p, rule, count[g], total[g], step, groups.first, groups.second, None)
+                decide(p, rule, Known(count[g], total[g], step), groups.posterior, None)
             else:
-                decide(p, rule, count[g], total[g], step, groups.first, groups.second, memo[g])
+                decide(p, rule, Known(count[g], total[g], step), groups.posterior, memo[g])
         arm = choose(p, streams.uniform(stream))
         cell = segment * n_arms + arm
         y = draw_outcome(stream, arms, cell)

@@ -106,6 +106,28 @@ class ExperimentArrays(NamedTuple):
     peek: bool
 
 
+class Steps(NamedTuple):
+    """Steps of a run: from `start` to before `stop`."""
+
+    start: int
+    stop: int
+
+
+class Known(NamedTuple):
+    """What a policy knows at a step: of each arm, the number of outcomes that have arrived, and their sum."""
+
+    arrived: Array
+    total: Array
+    step: int
+
+
+class Posterior(NamedTuple):
+    """Parameters of each arm's posterior under Thompson sampling: mean and deviation, or those of a Beta."""
+
+    first: Array
+    second: Array
+
+
 class ArrivalCalendar(NamedTuple):
     """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
 

@@ -138,7 +138,8 @@ class Totals(NamedTuple):
 
     `h` and `m` receive, if not empty, every arm's weight and the chosen arm's model of each row, for outcomes that
     arrive later. `own_products` (bins, cells, pairs, 4) and `all_products` (bins, segments, pairs) receive the sums of
-    `summaries.covariates`, as lower triangles.
+    `summaries.covariates`, as lower triangles. Outcomes and models are taken minus the `shift` of their cell. `plain`
+    asks for the sums that only estimators that are not of Hajek's kind read.
     """
 
     spread: Array
@@ -147,6 +148,25 @@ class Totals(NamedTuple):
     m: Array
     own_products: Array
     all_products: Array
+    shift: Array
+    plain: bool
+
+
+class Stretch(NamedTuple):
+    """Positions from `start` to before `stop`."""
+
+    start: int
+    stop: int
+
+
+class Landed(NamedTuple):
+    """An arrived outcome, and what it is summed with."""
+
+    outcome: float
+    shift: float
+    m: float  # the model, minus the shift; NaN: there is none
+    h: float
+    pi: float
 
 
 #: No covariates of any rows, and no probabilities that outcomes arrive.
@@ -170,21 +190,38 @@ def rows_of(code: Array, outcome: Array, propensity: Array, *, order: Array, due
     )
 
 
-def totals(spread: Array, own: Array, h: Array, m: Array, covariates: int = 0, segments: int = 1) -> Totals:
+def totals(
+    spread: Array,
+    own: Array,
+    h: Array,
+    m: Array,
+    *,
+    shift: Array,
+    plain: bool,
+    covariates: int = 0,
+    segments: int = 1,
+) -> Totals:
     """Return totals to add to, those of products with covariates 0."""
     bins, cells, pairs = len(own), own.shape[1], (covariates + 2) * (covariates + 3) // 2
-    if covariates == 0:
-        return Totals(spread, own, h, m, np.empty((bins, 0, 0, 4)), np.empty((bins, 0, 0)))
+    own_products, all_products = np.empty((bins, 0, 0, 4)), np.empty((bins, 0, 0))
+    if covariates:
+        own_products = np.zeros((bins, cells, pairs, 4))
+        all_products = np.zeros((bins, segments, pairs - covariates - 2))
     return Totals(
-        spread, own, h, m, np.zeros((bins, cells, pairs, 4)), np.zeros((bins, segments, pairs - covariates - 2))
+        spread=spread,
+        own=own,
+        h=h,
+        m=m,
+        own_products=own_products,
+        all_products=all_products,
+        shift=shift,
+        plain=plain,
     )
 
 
-def land(own: Array, at: int, outcome: float, shift: float, m: float, h: float, pi: float, plain: bool) -> None:
-    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read.
-
-    `m` is NaN where there is no model.
-    """
+def land(own: Array, at: int, landed: Landed, plain: bool) -> None:
+    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read."""
+    outcome, shift, m, h, pi = landed
     y = outcome - shift
     y2 = y * y
     w = h / pi
@@ -338,18 +375,13 @@ def accumulate(
     rows: Rows,
     calendar: Calendar,
     bins: Bins,
-    shift: Array,
     weights: Weighting,
     model: Modelling,
-    plain: bool,
-    start: int,
-    stop: int,
+    stretch: Stretch,
 ) -> None:
-    """Add the rows at positions start to stop to the totals.
-
-    `plain` asks for the sums that only estimators that are not of Hajek's kind read.
-    """
+    """Add the rows of a stretch to the totals."""
     spread, own, kept_h, kept_m = totals.spread, totals.own, totals.h, totals.m
+    shift, plain, start, stop = totals.shift, totals.plain, stretch.start, stretch.stop
     own_products, all_products = totals.own_products, totals.all_products
     covariate, arrival_chance = rows.x, rows.arrival
     code, cell, outcome, propensity, full = rows.code, rows.cell, rows.outcome, rows.propensity, rows.full
@@ -472,9 +504,8 @@ def accumulate(
                 if spreads and plain:
                     for k in range(n_arms):
                         part_spread[to * n_cells + first + k, H_ARRIVED] += h[k]
-                land(
-                    part_own, to * n_cells + own_cell, outcome[row], shift[own_cell], m[own_cell], h[arm], chance, plain
-                )
+                landed = Landed(outcome[row], shift[own_cell], m[own_cell], h[arm], chance)
+                land(part_own, to * n_cells + own_cell, landed, plain)
                 if n_x > 0:
                     z[n_x + 1] = outcome[row] - shift[own_cell]
                     w = h[arm] / chance

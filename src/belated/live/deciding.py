@@ -151,6 +151,7 @@ def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list
     rule = kernel_rule(tuple(chosen), policy, horizon)
     thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
     p, first, second = (np.zeros(len(chosen)) for _ in range(3))
+    known = experiment.Known(np.array(counts, float), np.array(totals, float), step)
     memo = new_memo(len(chosen)) if thompson else None  # a new one: what it keeps would show in the last bits
-    bandit.decide(p, rule, np.array(counts, float), np.array(totals, float), step, first, second, memo)
+    bandit.decide(p, rule, known, experiment.Posterior(first, second), memo)
     return [float(each) for each in p]

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.kernels import event_bandit as kernel
 from belated.kernels import experiment
@@ -28,12 +27,10 @@ from belated.simulation.stage import kernel_arms, kernel_delays, kernel_rule
 
 
 class EventRun(NamedTuple):
-    """The rows of a run, and its events: the row of each, its age and its value."""
+    """The rows of a run, and its events."""
 
     rows: kernel.EventRows
-    row: Array
-    age: Array
-    value: Array
+    events: kernel.RunEvents
 
 
 class EventStage:
@@ -76,16 +73,16 @@ class EventStage:
         rows = kernel.new_rows(self.horizon, len(self.bandit.arms))
         groups = new_groups(self.burn_in, self.start)
         stream = streams(seed, np.array([replication]))[0]
-        failed, *events = self.own.call(
+        failed, events = self.own.call(
             self.play, stream, self.experiment, self.laws, self.own.function, self.memo, groups, rows
         )
         if failed >= 0:
             raise self.own.failure(groups.arrived[failed], groups.total[failed], int(groups.step[failed]))
-        return EventRun(rows, *events)
+        return EventRun(rows, events)
 
     def log(self, seed: int, replication: int, wait: float = 0) -> Log:
         """Simulate one replication; return its log as of `wait` steps after the horizon."""
-        (segment, code, propensity), row, age, value = self.run(seed, replication)
+        (segment, code, propensity), (row, age, value) = self.run(seed, replication)
         nothing = np.zeros(self.horizon)
         labels = self.bandit.labels if isinstance(self.bandit, ContextualBandit) else None
         held = None if labels is None else SegmentColumn(labels, segment)

@@ -77,8 +77,7 @@ class Stage:
             failed = self.own.call(
                 self.play,
                 stream,
-                start + 1,
-                stop + 1,
+                experiment.Steps(start + 1, stop + 1),
                 self.experiment,
                 self.own.function,
                 None,  # one log is soon played: compiling it for two arms would take longer than it saves
