@@ -11,6 +11,7 @@ from experiments import examples, experiments
 from hypothesis import given
 
 import belated as bl
+from belated.kernels import fields
 from belated.kernels import rows as kernel
 from belated.kernels.fields import OWN, OWN_FIELDS, SPREAD, SPREAD_FIELDS
 
@@ -105,6 +106,11 @@ def test_an_outcome_that_lands_adds_one_term_to_each_of_its_fields():
         for field, value in zip(OWN_FIELDS, own[1], strict=True):
             is_added = field.over in ("own arrived", "own modelled") and (plain or not field.plain)
             assert value == pytest.approx(term(field, h, pi, outcome, model, shift) if is_added else 0.0, rel=1e-14)
+
+
+def test_columns_are_where_their_names_say():
+    for names in (SPREAD, OWN):
+        assert [getattr(fields, name.upper()) for name in names] == list(range(len(names)))
 
 
 def test_names_are_unique_and_the_largest_weight_is_last():

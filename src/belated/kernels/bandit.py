@@ -19,13 +19,11 @@ from typing import Any
 import numpy as np
 
 from belated.base.checks import TOLERANCE
-from belated.kernels import streams
+from belated.kernels import moments, streams
 from belated.kernels.compiler import compiled
 from belated.kernels.experiment import (
     ARRIVED,
-    ARRIVED_ROWS,
     ASSIGNED,
-    ASSIGNED_ROWS,
     BERNOULLI,
     BLOCK,
     CHOICE,
@@ -33,13 +31,10 @@ from belated.kernels.experiment import (
     EPSILON_GREEDY,
     FIRST,
     FIRST_H,
-    FIRST_OWN,
-    FIRST_SPREAD,
     FIXED,
     GAMMA,
     GEOMETRIC_TAIL,
     GUIDE,
-    H_UNMODELLED,
     LATENESS,
     LOGNORMAL,
     LONGEST,
@@ -55,8 +50,6 @@ from belated.kernels.experiment import (
     THOMPSON_BETA,
     TOTAL,
     UCB,
-    W_MAX,
-    W_UNMODELLED,
     Known,
     P,
     Posterior,
@@ -408,8 +401,12 @@ def add_spread(out, block, k, n, shift):
         h2m += p * x
         h2m2 += p * x * x
         h_arrived += root * arrived[i]
-    for f, value in enumerate((h, h2, hm, h2m, h2m2, h_arrived)):
-        out[k, FIRST_SPREAD + f] += value
+    out[k, moments.H] += h
+    out[k, moments.H2] += h2
+    out[k, moments.HM] += hm
+    out[k, moments.H2M] += h2m
+    out[k, moments.H2M2] += h2m2
+    out[k, moments.H_ARRIVED] += h_arrived
 
 
 @compiled(nogil=True, fastmath=_VECTORS, error_model="numpy")
@@ -457,14 +454,34 @@ def add_own(out, arrived, k, n, shift):
     least = _ONE_BITS
     for bits in h.view(np.int64):  # positive numbers are ordered as their bits, and vectors of integers have minima
         least = min(least, bits)
-    out[k, ARRIVED_ROWS] += n
+    out[k, moments.ARRIVED] += n
     if n:
-        out[k, W_MAX] = max(out[k, W_MAX], 1.0 / np.int64(least).view(np.float64))
-    for f, value in enumerate((
-        sy, sy2, sy3, sy4, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
-        sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,
-    )):  # fmt: skip
-        out[k, FIRST_OWN + f] += value
+        out[k, moments.W_MAX] = max(out[k, moments.W_MAX], 1.0 / np.int64(least).view(np.float64))
+    out[k, moments.Y] += sy
+    out[k, moments.Y2] += sy2
+    out[k, moments.Y3] += sy3
+    out[k, moments.Y4] += sy4
+    out[k, moments.W] += sw
+    out[k, moments.WY] += swy
+    out[k, moments.WM] += swm
+    out[k, moments.W2] += sw2
+    out[k, moments.W2Y] += sw2y
+    out[k, moments.W2Y2] += sw2y2
+    out[k, moments.W3] += sw3
+    out[k, moments.W3Y] += sw3y
+    out[k, moments.W3Y2] += sw3y2
+    out[k, moments.W4] += sw4
+    out[k, moments.W4Y] += sw4y
+    out[k, moments.W4Y2] += sw4y2
+    out[k, moments.W6] += sw6
+    out[k, moments.W6Y] += sw6y
+    out[k, moments.W6Y2] += sw6y2
+    out[k, moments.M] += sm
+    out[k, moments.YM] += sym
+    out[k, moments.M2] += sm2
+    out[k, moments.W2M] += sw2m
+    out[k, moments.W2YM] += sw2ym
+    out[k, moments.W2M2] += sw2m2
 
 
 @compiled(nogil=True)
@@ -475,12 +492,12 @@ def add_unmodelled(out, block, arrived, k, n, n_arrived):
     for i in range(n):
         if model[i] != _MINUS_ZERO_BITS:
             break
-        out[k, H_UNMODELLED] += block[at + i]
+        out[k, moments.H_UNMODELLED] += block[at + i]
     at = k * 3 * COLUMN
     models = arrived[at + 2 * COLUMN : at + 3 * COLUMN].view(np.int64)
     for i in range(n_arrived):
         if models[i] == _MINUS_ZERO_BITS:
-            out[k, W_UNMODELLED] += 1.0 / arrived[at + COLUMN + i]
+            out[k, moments.W_UNMODELLED] += 1.0 / arrived[at + COLUMN + i]
 
 
 @compiled(nogil=True)
@@ -510,7 +527,7 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
                 if unmodelled[k]:
                     add_unmodelled(out[run], desk.block, desk.arrived, k, stop - start, n_arrived)
         for k in range(n_arms):
-            out[run, k, ASSIGNED_ROWS] = desk.state[ASSIGNED * n_arms + k]
+            out[run, k, moments.ASSIGNED] = desk.state[ASSIGNED * n_arms + k]
     return -1, 0
 
 

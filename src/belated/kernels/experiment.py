@@ -1,6 +1,6 @@
 """What a run of an experiment is made of: distributions, a policy, and the arrays it is played in.
 
-Without numba, so that anyone may read a run's moments by name; `bandit.py` plays.
+`bandit.py` plays, and leaves the moments of `moments.py`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,6 @@ BLOCK = 1024
 
 #: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
 COLUMN = BLOCK + 24
-
-# What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
-# the running mean, both minus the shift; then over all rows, h = sqrt(pi). Unmodelled are rows before
-# the arm's first arrival; the other sums take their model for 0.
-MOMENTS = (
-    "assigned", "arrived", "w_max", "h_unmodelled", "w_unmodelled",
-    "y", "y2", "y3", "y4", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
-    "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
-    "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
-)  # fmt: skip
-ASSIGNED_ROWS, ARRIVED_ROWS, W_MAX, H_UNMODELLED, W_UNMODELLED, FIRST_OWN = range(6)
-FIRST_SPREAD = MOMENTS.index("h")
 
 
 class Arms(NamedTuple):

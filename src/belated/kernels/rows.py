@@ -13,43 +13,7 @@ import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, ROUNDING
 from belated.base.columns import Array, locked
-from belated.kernels.fields import (
-    ARRIVED,
-    ASSIGNED,
-    H2,
-    H2M,
-    H2M2,
-    H_ARRIVED,
-    H_MODELLED,
-    HM,
-    HWR,
-    HWRM,
-    NONBINARY,
-    R2,
-    R3,
-    R4,
-    W2,
-    W2R,
-    W2R2,
-    W2Y,
-    W2Y2,
-    W3,
-    W3R,
-    W3R2,
-    W3Y,
-    W3Y2,
-    W_MAX,
-    W_MODELLED,
-    WM,
-    WY,
-    Y2,
-    Y3,
-    Y4,
-    H,
-    R,
-    W,
-    Y,
-)
+from belated.kernels import fields
 
 #: Functions to compile, helpers before their callers.
 KERNELS = ("land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
@@ -227,38 +191,38 @@ def land(own: Array, at: int, landed: Landed, plain: bool) -> None:
     w = h / pi
     w2 = w * w
     w3 = w2 * w
-    own[at, ARRIVED] += 1.0
-    own[at, NONBINARY] += abs(outcome * (1.0 - outcome))
-    own[at, Y] += y
-    own[at, Y2] += y2
-    own[at, Y3] += y2 * y
-    own[at, Y4] += y2 * y2
-    own[at, W] += w
-    own[at, WY] += w * y
+    own[at, fields.ARRIVED] += 1.0
+    own[at, fields.NONBINARY] += abs(outcome * (1.0 - outcome))
+    own[at, fields.Y] += y
+    own[at, fields.Y2] += y2
+    own[at, fields.Y3] += y2 * y
+    own[at, fields.Y4] += y2 * y2
+    own[at, fields.W] += w
+    own[at, fields.WY] += w * y
     if m == m:
-        own[at, W_MODELLED] += w
-        own[at, WM] += w * m
-    own[at, W2] += w2
-    own[at, W2Y] += w2 * y
-    own[at, W2Y2] += w2 * y2
-    own[at, W3] += w3
-    own[at, W3Y] += w3 * y
-    own[at, W3Y2] += w3 * y2
-    own[at, W_MAX] = max(own[at, W_MAX], w)
+        own[at, fields.W_MODELLED] += w
+        own[at, fields.WM] += w * m
+    own[at, fields.W2] += w2
+    own[at, fields.W2Y] += w2 * y
+    own[at, fields.W2Y2] += w2 * y2
+    own[at, fields.W3] += w3
+    own[at, fields.W3Y] += w3 * y
+    own[at, fields.W3Y2] += w3 * y2
+    own[at, fields.W_MAX] = max(own[at, fields.W_MAX], w)
     if plain:
         x = m if m == m else -shift
         r = y - x
         r2 = r * r
-        own[at, HWR] += h * w * r
-        own[at, HWRM] += h * w * r * x
-        own[at, R] += r
-        own[at, R2] += r2
-        own[at, R3] += r2 * r
-        own[at, R4] += r2 * r2
-        own[at, W2R] += w2 * r
-        own[at, W2R2] += w2 * r2
-        own[at, W3R] += w3 * r
-        own[at, W3R2] += w3 * r2
+        own[at, fields.HWR] += h * w * r
+        own[at, fields.HWRM] += h * w * r * x
+        own[at, fields.R] += r
+        own[at, fields.R2] += r2
+        own[at, fields.R3] += r2 * r
+        own[at, fields.R4] += r2 * r2
+        own[at, fields.W2R] += w2 * r
+        own[at, fields.W2R2] += w2 * r2
+        own[at, fields.W3R] += w3 * r
+        own[at, fields.W3R2] += w3 * r2
 
 
 def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: int, stop: int) -> int:
@@ -416,7 +380,7 @@ def accumulate(
     for k in range(n_cells):
         m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else math.nan
     part_spread = np.zeros((n_bins * n_cells, n_fields))
-    part_own = np.zeros((n_bins * n_cells, W_MAX + 1))
+    part_own = np.zeros((n_bins * n_cells, fields.W_MAX + 1))
     end = min(stop, edges[n_bins - 1]) if n_bins > 0 else start
     flush = min(start + block, end) - 1
     for bin_ in range(n_bins):
@@ -470,22 +434,22 @@ def accumulate(
             if spreads:
                 if modelling == ZERO:
                     for k in range(n_arms):
-                        part[first + k, H] += h[k]
+                        part[first + k, fields.H] += h[k]
                 else:
                     for k in range(n_arms):
                         at = first + k
-                        part[at, H] += h[k]
+                        part[at, fields.H] += h[k]
                         if m[at] == m[at]:
-                            part[at, H_MODELLED] += h[k]
-                            part[at, HM] += h[k] * m[at]
+                            part[at, fields.H_MODELLED] += h[k]
+                            part[at, fields.HM] += h[k] * m[at]
                 if plain:
                     for k in range(n_arms):
                         at = first + k
                         x = m[at] if m[at] == m[at] else -shift[at]
-                        part[at, H2] += h[k] * h[k]
-                        part[at, H2M] += h[k] * h[k] * x
-                        part[at, H2M2] += h[k] * h[k] * x * x
-            part_own[bin_ * n_cells + own_cell, ASSIGNED] += 1.0
+                        part[at, fields.H2] += h[k] * h[k]
+                        part[at, fields.H2M] += h[k] * h[k] * x
+                        part[at, fields.H2M2] += h[k] * h[k] * x * x
+            part_own[bin_ * n_cells + own_cell, fields.ASSIGNED] += 1.0
             if keep:
                 for k in range(n_arms):
                     kept_h[row, k] = h[k]
@@ -503,7 +467,7 @@ def accumulate(
                 to = arrival[row] if binned else 0
                 if spreads and plain:
                     for k in range(n_arms):
-                        part_spread[to * n_cells + first + k, H_ARRIVED] += h[k]
+                        part_spread[to * n_cells + first + k, fields.H_ARRIVED] += h[k]
                 landed = Landed(outcome[row], shift[own_cell], m[own_cell], h[arm], chance)
                 land(part_own, to * n_cells + own_cell, landed, plain)
                 if n_x > 0:
@@ -527,10 +491,10 @@ def accumulate(
                         for f in range(n_fields):
                             spread[b, f, k] += part_spread[b * n_cells + k, f]
                             part_spread[b * n_cells + k, f] = 0.0
-                        for f in range(W_MAX):
+                        for f in range(fields.W_MAX):
                             own[b, k, f] += part_own[b * n_cells + k, f]
                             part_own[b * n_cells + k, f] = 0.0
-                        own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b * n_cells + k, W_MAX])
+                        own[b, k, fields.W_MAX] = max(own[b, k, fields.W_MAX], part_own[b * n_cells + k, fields.W_MAX])
 
 
 def running_means(means: Array, rows: Rows, count: int, shift: Array) -> None:

@@ -15,6 +15,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import PolicyError
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
+from belated.kernels.moments import MOMENTS
 from belated.kernels.streams import streams
 from belated.kernels.thompson import new_memo
 from belated.simulation.arms import Arm
@@ -49,7 +50,7 @@ class Stage:
 
         They are analysed `wait` steps after the horizon.
         """
-        out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
+        out = np.zeros((stop - start, self.n_arms, len(MOMENTS)))
         last = self.horizon + int(min(wait, experiment.LONGEST))
         _, failed = self.own.call(
             self.replicate,
