@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base import checks
 from belated.kernels import moments, streams
 from belated.kernels.compiler import compiled
 from belated.kernels.experiment import (
@@ -132,6 +132,9 @@ def decide(p, rule, known, posterior, memo):
         clipped_probabilities(p, beta, first, second, share, memo)
 
 
+tolerance = compiled(checks.tolerance)
+
+
 @compiled
 def is_distribution(p, n_arms):
     """Return whether `p` is a probability vector."""
@@ -142,7 +145,7 @@ def is_distribution(p, n_arms):
         if not p[k] >= 0.0:
             return False
         total += p[k]
-    return abs(total - 1.0) <= TOLERANCE
+    return abs(total - 1.0) <= tolerance(n_arms)
 
 
 @compiled

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, ROUNDING
+from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
 from belated.base.columns import Array, locked
 from belated.kernels import fields
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
+KERNELS = ("tolerance", "land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
 
 #: Those whose compiled code is copied into their callers: they are called for every row.
 INLINED = ("land",)
@@ -236,7 +236,7 @@ def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: i
     n_arms = propensity.shape[1]
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
-    most = ROUNDING * max(n_arms, 2)
+    most = tolerance(n_arms)
     least = -most if full else -math.inf
     for row in range(start, stop):
         arm = np.intp(code[row])
