@@ -3,7 +3,7 @@
 Imported only to simulate, because it brings numba. A run is played in blocks of rows: first the
 block's random numbers, then its steps one after another, then its sums, which the compiler turns
 into vector instructions. No row outlives its block but in the calendar, which knows the outcomes
-that are still to come.
+that are yet to arrive.
 
 Indices are unsigned: numba then leaves out the code for negative ones, a fifth of all instructions.
 Arrays are copied in loops: `a[:] = b` takes seconds to compile, for the sake of its error message.
@@ -162,7 +162,7 @@ def first_largest(values):
 def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
     """Play some steps; return the one at which the policy failed, or 0.
 
-    Without a calendar every outcome comes at once, or never. `rows` receive the rows themselves, if
+    Without a calendar every outcome arrives at once, or never. `rows` receive the rows themselves, if
     they are to be kept. `two`, unless None, says that there are two arms, whose loops are then
     unrolled. What may be None is an argument of its own: numba leaves out the branches for None of
     arguments, not of a tuple's fields.
@@ -172,7 +172,7 @@ def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
     block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
     sure, guide, starts, cumulative, values = (
         delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
-    comes = delays.comes
+    arrives = delays.arrives
     first, second, burn_in, batch = arms.first, arms.second, rule.burn_in, rule.batch
     share, root_best, root_other = rule.share, rule.root_best, rule.root_other
     n_arms = len(ends) if two is None else 2
@@ -259,8 +259,8 @@ def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
         late: Any = np.int64(0)
         v = block[b + _index(LATENESS)]
         if calendar is None:
-            counts = 1.0 if v < comes[arm] else 0.0
-            late = np.int64(0) if v < comes[arm] else np.int64(NEVER)
+            counts = 1.0 if v < arrives[arm] else 0.0
+            late = np.int64(0) if v < arrives[arm] else np.int64(NEVER)
         elif not sure[arm]:
             i = starts[arm] + guide[arm, _index(np.int64(v * GUIDE))]
             while v >= cumulative[_index(i)]:
@@ -289,7 +289,7 @@ def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
             state[arm] += counts
             state[arm + total_] += y if counts > 0.0 else -0.0
             state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
-        else:  # what comes after the horizon goes to a step that is never played, and leaves its slot free
+        else:  # what arrives after the horizon goes to a step that is never played, and leaves its slot free
             due = _index(min(t + max(late, 1), horizon + 1))
             calendar.arm[_index(free)] = arm
             calendar.outcome[_index(free)] = y
@@ -309,7 +309,7 @@ def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
 
 @compiled(nogil=True, error_model="numpy")
 def play_two(stream, steps, experiment, desk):
-    """`play` for two arms under epsilon-greedy, with normal outcomes that come at once or never.
+    """`play` for two arms under epsilon-greedy, with normal outcomes that arrive at once or never.
 
     The paper's own case, and the commonest: what is known of two arms fits the registers.
     """
@@ -318,7 +318,7 @@ def play_two(stream, steps, experiment, desk):
     block, state, arrived, ends, share = desk.block, desk.state, desk.arrived, desk.ends, rule.share
     root_best, root_other, root_half = rule.root_best, rule.root_other, math.sqrt(0.5)
     mean_0, mean_1, sd_0, sd_1 = arms.first[0], arms.first[1], arms.second[0], arms.second[1]
-    comes_0, comes_1, burn_in = delays.comes[0], delays.comes[1], rule.burn_in
+    arrives_0, arrives_1, burn_in = delays.arrives[0], delays.arrives[1], rule.burn_in
     n_0, n_1, sum_0, sum_1 = state[0], state[1], state[2], state[3]
     m_0, m_1, assigned_0, assigned_1 = state[4], state[5], state[6], state[7]
     end_0, end_1 = _index(0), _index(3 * COLUMN)
@@ -339,28 +339,28 @@ def play_two(stream, steps, experiment, desk):
         block[b + _index(FIRST_H + 2 * COLUMN)], block[b + _index(FIRST_H + 3 * COLUMN)] = m_0, m_1
         if (u < eps) == (second_best or t <= burn_in):
             y = mean_0 + sd_0 * z
-            counts = 1.0 if v < comes_0 else 0.0
+            counts = 1.0 if v < arrives_0 else 0.0
             model = m_0
-            if peek and v < comes_0:
+            if peek and v < arrives_0:
                 model = (sum_0 + y) / (n_0 + 1.0)
                 block[b + _index(FIRST_H + 2 * COLUMN)] = model
             arrived[end_0], arrived[end_0 + _index(COLUMN)], arrived[end_0 + _index(2 * COLUMN)] = y, h_0, model
             end_0 += _index(counts)
             n_0 += counts
-            sum_0 += y if v < comes_0 else -0.0
+            sum_0 += y if v < arrives_0 else -0.0
             m_0 = sum_0 / max(n_0, 1.0)
             assigned_0 += 1.0
         else:
             y = mean_1 + sd_1 * z
-            counts = 1.0 if v < comes_1 else 0.0
+            counts = 1.0 if v < arrives_1 else 0.0
             model = m_1
-            if peek and v < comes_1:
+            if peek and v < arrives_1:
                 model = (sum_1 + y) / (n_1 + 1.0)
                 block[b + _index(FIRST_H + 3 * COLUMN)] = model
             arrived[end_1], arrived[end_1 + _index(COLUMN)], arrived[end_1 + _index(2 * COLUMN)] = y, h_1, model
             end_1 += _index(counts)
             n_1 += counts
-            sum_1 += y if v < comes_1 else -0.0
+            sum_1 += y if v < arrives_1 else -0.0
             m_1 = sum_1 / max(n_1, 1.0)
             assigned_1 += 1.0
         block[b + _index(ARRIVED)] = counts

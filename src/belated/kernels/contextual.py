@@ -51,7 +51,7 @@ class Played(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Outcomes that are still to come, by row number from 1 on: the last due at each step, the one before each row."""
+    """Outcomes that are yet to arrive, by row number from 1 on: the last due at each step, the one before each row."""
 
     last: Array
     previous: Array
@@ -88,13 +88,13 @@ def draw_delay(stream, delays, cell, change):
     if delays.sure[cell]:
         return np.int64(0)
     v = streams.uniform(stream)
-    comes = delays.comes[cell]
-    if change != 0.0 and comes < 1.0:
-        arrives = comes / (comes + (1.0 - comes) * math.exp(-change))
-        if v >= arrives:
+    arrives = delays.arrives[cell]
+    if change != 0.0 and arrives < 1.0:
+        changed = arrives / (arrives + (1.0 - arrives) * math.exp(-change))
+        if v >= changed:
             return np.int64(NEVER)
-        v *= comes / arrives
-        if v >= comes:  # by rounding
+        v *= arrives / changed
+        if v >= arrives:  # by rounding
             return np.int64(NEVER)
     i = delays.starts[cell] + delays.guide[cell, np.int64(v * GUIDE)]
     while v >= delays.cumulative[i]:

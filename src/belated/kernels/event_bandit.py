@@ -23,7 +23,7 @@ from belated.kernels.experiment import FIXED, Known
 
 
 class EventLaws(NamedTuple):
-    """How the events of each cell come about."""
+    """How the events of each cell are drawn."""
 
     rate: Array  # (cells,), the probability that a unit has events
     more: Array  # (cells,), the probability of another event after each
@@ -50,7 +50,7 @@ class RunEvents(NamedTuple):
     value: Array
 
 
-class Exposure(NamedTuple):
+class RowsAtRisk(NamedTuple):
     """How many rows of each group and arm there are up to each step, and room for a sum by arm."""
 
     lived: Array  # (steps + 1, groups, arms)
@@ -72,9 +72,9 @@ def longer(values):
 
 
 @compiled
-def mature(groups, group, step, laws, exposure, rows, events, happened):
+def mature(groups, group, step, laws, at_risk, rows, events, happened):
     """Fill the counts and totals of a group as of a step, from the events that have `happened`."""
-    count, total, lived, inverse = groups.arrived[group], groups.total[group], exposure.lived, exposure.inverse
+    count, total, lived, inverse = groups.arrived[group], groups.total[group], at_risk.lived, at_risk.inverse
     n_groups, n_arms = groups.p.shape
     for k in range(n_arms):
         count[k] = total[k] = inverse[k] = 0.0
@@ -83,10 +83,10 @@ def mature(groups, group, step, laws, exposure, rows, events, happened):
         r = events.row[event]
         if n_groups == 1 or rows.segment[r] == group:
             k = rows.code[r]
-            at_risk = lived[min(step - events.age[event], step - 1), group, k]
+            rows_then = lived[min(step - events.age[event], step - 1), group, k]
             count[k] += 1.0
-            inverse[k] += 1.0 / at_risk
-            total[k] += events.value[event] / at_risk
+            inverse[k] += 1.0 / rows_then
+            total[k] += events.value[event] / rows_then
     for k in range(n_arms):
         if count[k] > 0.0:
             count[k] /= inverse[k]
@@ -109,7 +109,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
     value = np.empty(room)
     last = np.full(horizon + 1, -1, np.int64)  # the event that was drawn last of those due at each step
     lived = np.zeros((horizon + 1 if laws.maturing else 1, n_groups, n_arms), np.int32)  # rows up to each step
-    exposure = Exposure(lived, np.empty(n_arms))
+    at_risk = RowsAtRisk(lived, np.empty(n_arms))
     if memo is not None:
         for g in range(n_groups):
             forget(memo[g])
@@ -132,7 +132,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
         step = groups.step[g]
         if rule.kind != FIXED and step > burn_in and (step - burn_in - 1) % rule.batch == 0:
             if laws.maturing:
-                mature(groups, g, t, laws, exposure, rows, RunEvents(row, age, value), happened[:known])
+                mature(groups, g, t, laws, at_risk, rows, RunEvents(row, age, value), happened[:known])
             if own_policy is not None:
                 chosen = own_policy(count[g].copy(), total[g].copy(), step)
                 if not is_distribution(chosen, n_arms):
@@ -156,8 +156,8 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
             count[g, arm] += 1.0
         cell = segment * n_arms + arm
         begin = events
-        coming = streams.uniform(stream) < laws.rate[cell]
-        while coming:
+        another = streams.uniform(stream) < laws.rate[cell]
+        while another:
             late = draw_delay(stream, delays, cell, 0.0)
             worth = draw_outcome(stream, values, cell) if laws.valued else 1.0
             if late <= laws.window:
@@ -170,7 +170,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
                         room = len(row)
                     row[events], age[events], value[events] = t - 1, late, worth
                     events += 1
-            coming = laws.more[cell] > 0.0 and streams.uniform(stream) < laws.more[cell]
+            another = laws.more[cell] > 0.0 and streams.uniform(stream) < laws.more[cell]
         for event in range(begin, events):
             due = t + max(age[event], 1)
             if due <= horizon:

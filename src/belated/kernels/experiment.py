@@ -21,7 +21,7 @@ FIXED, EPSILON_GREEDY, THOMPSON_NORMAL, THOMPSON_BETA, UCB, OWN = range(6)
 TAILS = ("none", "pareto", "geometric", "lognormal")
 NO_TAIL, PARETO_TAIL, GEOMETRIC_TAIL, ALL_LOGNORMAL = range(4)
 
-#: In a table: an outcome that never comes, one whose delay is in the tail; and the longest delay there is.
+#: In a table: an outcome that never arrives, one whose delay is in the tail; and the longest delay there is.
 NEVER, TAIL = 1 << 62, -1
 LONGEST = float(1 << 60)
 
@@ -55,8 +55,8 @@ class Delays(NamedTuple):
     each arm's table stands for what follows it: never, or a tail.
     """
 
-    sure: Array  # whether every outcome comes at once: nothing to draw
-    comes: Array  # the share of outcomes that come, above 1 if sure
+    sure: Array  # whether every outcome arrives at once: nothing to draw
+    arrives: Array  # the share of outcomes that arrive, above 1 if sure
     guide: Array
     starts: Array
     cumulative: Array
@@ -83,7 +83,7 @@ class ExperimentArrays(NamedTuple):
     """What is played.
 
     `last` is when a run is looked at: the horizon, or later. `peek` lets the recorded running mean
-    see an outcome that came at once, as the published code does.
+    see an outcome that arrived at once, as the published code does.
     """
 
     arms: Arms
@@ -117,9 +117,9 @@ class Posterior(NamedTuple):
 
 
 class ArrivalCalendar(NamedTuple):
-    """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
+    """Outcomes that are yet to arrive, in slots: the one pushed last for each step, the one pushed before each.
 
-    A slot is free again when its outcome has come, so that what is still out stays in the cache
+    A slot is free again when its outcome has arrived, so that what is still out stays in the cache
     however long the run. Free slots are chained by `previous` from `free` on; 0 stands for the next.
     """
 
