@@ -18,7 +18,7 @@ import numpy as np
 
 import belated as bl
 from belated.estimation.target import Target
-from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
+from belated.kernels.moments import ARRIVED, ASSIGNED
 
 TRUTH = {"Plain": 0.10, "Question": 0.12, "Emoji": 0.08, "Your name": 0.15}
 DAY = 720  # steps of two minutes
@@ -117,7 +117,7 @@ def print_winners(runs: bl.Study) -> None:
 
 def so_far(runs: bl.Study) -> tuple[np.ndarray, np.ndarray]:
     """Return each run's purchases per recipient, where what has not come counts as none, and their variances."""
-    assigned, arrived = (runs.moments[STEPS][:, :, column] for column in (ASSIGNED_ROWS, ARRIVED_ROWS))
+    assigned, arrived = (runs.moments[STEPS][:, :, column] for column in (ASSIGNED, ARRIVED))
     rate = runs.statistics("mean").value * arrived / assigned
     return rate, rate * (1 - rate) / assigned
 

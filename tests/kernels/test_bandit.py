@@ -31,6 +31,11 @@ def test_what_is_a_distribution(p, answer):
     assert kernel.is_distribution(np.array(p), 2) is answer
 
 
+def test_many_probabilities_may_each_be_rounded_to_6_decimals():
+    assert kernel.is_distribution(np.full(12, 0.083333), 12)
+    assert not kernel.is_distribution(np.full(12, 0.0833), 12)
+
+
 def test_the_first_of_equals_is_the_largest():
     assert kernel.first_largest(np.array([1.0, 3.0, 3.0, 2.0])) == 1
     assert kernel.first_largest(np.array([0.0, 0.0])) == 0

@@ -38,7 +38,7 @@ THOMPSON = bl.policies.thompson_normal(0.3, burn_in=0.05)
     ids=["indicator", "matured", "count", "sum", "matured sum", "segments", "matured segments", "pooled"],
 )
 def test_a_run_is_its_plain_twin(bandit, policy):
-    (segment, code, propensity), row, age, value = EventStage(bandit, policy, 400).run(5, 2)
+    (segment, code, propensity), (row, age, value) = EventStage(bandit, policy, 400).run(5, 2)
     twin = event_run(bandit, policy, 400, 5, 2)
     np.testing.assert_array_equal(segment, [r.segment for r in twin])
     np.testing.assert_array_equal(code, [r.arm for r in twin])
@@ -50,7 +50,7 @@ def test_a_run_is_its_plain_twin(bandit, policy):
 
 def test_there_is_room_for_any_number_of_events():
     bandit = bl.Bandit({"A": bl.arms.events(1.0, repeats=9.0)}, bl.delays.poisson(5), window=100, measure="count")
-    run = EventStage(bandit, bl.policies.uniform(), 3000).run(0, 0)
-    assert len(run.row) > 25_000
-    assert (np.diff(run.row) >= 0).all()
-    assert len(np.unique(run.row)) == 3000
+    row = EventStage(bandit, bl.policies.uniform(), 3000).run(0, 0).events.row
+    assert len(row) > 25_000
+    assert (np.diff(row) >= 0).all()
+    assert len(np.unique(row)) == 3000

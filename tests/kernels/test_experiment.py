@@ -15,14 +15,6 @@ def test_numbers_of_kinds_are_their_places():
     assert set(experiment.POLICIES) == set(get_args(PolicyName))
 
 
-def test_moments_are_where_their_names_say():
-    assert experiment.MOMENTS[experiment.ASSIGNED_ROWS] == "assigned"
-    assert experiment.MOMENTS[experiment.ARRIVED_ROWS] == "arrived"
-    assert experiment.MOMENTS[experiment.W_MAX] == "w_max"
-    assert experiment.MOMENTS[experiment.FIRST_OWN] == "y"
-    assert len(set(experiment.MOMENTS)) == len(experiment.MOMENTS)
-
-
 def test_a_desk_and_a_calendar_have_room():
     desk = experiment.new_desk(3)
     assert len(desk.block) == experiment.FIRST_H + 6 * experiment.COLUMN

@@ -11,6 +11,7 @@ from experiments import examples, experiments
 from hypothesis import given
 
 import belated as bl
+from belated.kernels import fields
 from belated.kernels import rows as kernel
 from belated.kernels.fields import OWN, OWN_FIELDS, SPREAD, SPREAD_FIELDS
 
@@ -100,11 +101,16 @@ def test_an_outcome_that_lands_adds_one_term_to_each_of_its_fields():
     h, pi, outcome, model, shift = 0.7, 0.2, 2.5, 1.25, 0.5
     for plain in (True, False):
         own = np.zeros((2, len(OWN)))
-        kernel.land(own, 1, outcome, shift, model - shift, h, pi, plain)
+        kernel.land(own, 1, kernel.Landed(outcome, shift, model - shift, h, pi), plain)
         assert not own[0].any()
         for field, value in zip(OWN_FIELDS, own[1], strict=True):
             is_added = field.over in ("own arrived", "own modelled") and (plain or not field.plain)
             assert value == pytest.approx(term(field, h, pi, outcome, model, shift) if is_added else 0.0, rel=1e-14)
+
+
+def test_columns_are_where_their_names_say():
+    for names in (SPREAD, OWN):
+        assert [getattr(fields, name.upper()) for name in names] == list(range(len(names)))
 
 
 def test_names_are_unique_and_the_largest_weight_is_last():

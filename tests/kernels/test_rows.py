@@ -95,11 +95,13 @@ def cells(even_from):
 def accumulated(accumulate, rows, weights):
     n, cells = len(rows.code), 4
     spread, own = np.zeros((1, len(SPREAD), cells)), np.zeros((1, cells, len(OWN)))
-    totals = kernel.totals(spread, own, np.empty((0, 2)), np.empty(0), covariates=2, segments=2)
+    totals = kernel.totals(
+        spread, own, np.empty((0, 2)), np.empty(0), shift=np.full(cells, 0.3), plain=True, covariates=2, segments=2
+    )
     model = kernel.Modelling(kernel.RUNNING_MEAN, np.empty((0, 2)), np.zeros(cells), np.zeros(cells))
     calendar = kernel.Calendar(np.full(n, -1, np.int32), np.empty(n, np.int32))
     bins = kernel.Bins(np.array([n]), np.empty(0, np.int32))
-    accumulate(totals, rows, calendar, bins, np.full(cells, 0.3), weights, model, True, 0, n)
+    accumulate(totals, rows, calendar, bins, weights, model, kernel.Stretch(0, n))
     return totals
 
 

@@ -45,7 +45,7 @@ def test_means_are_those_of_the_formulas():
 
 def test_the_log_is_that_of_its_events_as_of_the_horizon():
     log = bl.simulate(VALUED, GREEDY, 500, seed=3)
-    (_, code, propensity), row, age, value = EventStage(VALUED, GREEDY, 500).run(3, 0)
+    (_, code, propensity), (row, age, value) = EventStage(VALUED, GREEDY, 500).run(3, 0)
     same = bl.Log.of_events(
         np.array(["A", "B"])[code], propensity, {"unit": row, "age": age, "value": value}, window=100,
         assigned_at=np.arange(1, 501), as_of=500, arms=["A", "B"],

@@ -8,6 +8,9 @@ import pytest
 from experiments import quietly
 
 import belated as bl
+from belated.kernels.fields import OWN, SPREAD
+from belated.kernels.moments import MOMENTS
+from belated.simulation.moments import sums_of_runs
 
 PAPERS = bl.Bandit(
     {"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)},
@@ -21,6 +24,7 @@ THREE = bl.Bandit(
 
 RATES = bl.Bandit({"A": bl.arms.bernoulli(0.6), "B": bl.arms.bernoulli(0.3)}, bl.delays.geometric(4.0))
 GREEDY = bl.policies.epsilon_greedy(burn_in=0.1)
+CHOICES = [("sqrt", "running_mean"), ("sqrt", "zero"), ("uniform", "zero"), ("propensity", "zero")]
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,40 @@ def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
             expected, actual = getattr(theirs, part), getattr(ours, part)
             if expected is not None:
                 np.testing.assert_allclose(actual[r], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name} {part}")
+
+
+@pytest.mark.parametrize(("weights", "model"), CHOICES)
+def test_the_sums_of_a_run_are_those_of_its_log(weights, model):
+    policy, horizon = bl.policies.ucb(0.5, 0.3), 400
+    estimator = next(
+        each for each in bl.ESTIMATORS.values() if (each.weights.name, each.outcome_model.name) == (weights, model)
+    )
+    centres = np.array([arm.centre for arm in THREE.arms.values()])
+    moments = bl.study(THREE, policy, horizon, 3, seed=9).moments[horizon]
+    found = sums_of_runs(moments, centres, estimator, horizon)
+    expected = bl.Sums.of(bl.simulate(THREE, policy, horizon, 9, replication=2), weights, model).recentred(centres)
+    unknown = set()
+    for name in SPREAD + OWN:
+        ours, theirs = found[name][-3:], expected[name]
+        if np.isnan(ours).all():
+            unknown.add(name)
+        else:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-7, err_msg=name)
+    assert (
+        unknown
+        == {"nonbinary"}
+        | {
+            "sqrt": {"r3", "r4", "w3r", "w3r2"} if model == "running_mean" else set(),
+            "uniform": set(),
+            "propensity": {"h2", "h2m", "h2m2", "h_arrived", "hwr", "hwrm"},
+        }[weights]
+    )
+
+
+def test_a_study_has_no_sums_of_other_weights():
+    estimator = bl.Estimator("uniform", "running_mean")
+    with pytest.raises(bl.OptionError, match="no sums for weights 'uniform' with outcome model 'running_mean'"):
+        sums_of_runs(np.zeros((1, 2, len(MOMENTS))), np.zeros(2), estimator, 10)
 
 
 @pytest.mark.parametrize("values", [[9.99] * 3 + [0.0] * 97, [-1.0] * 19 + [1.0], [0.0] * 97 + [3.7, 12.1, 0.3]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 
@@ -28,6 +29,15 @@ def test_probabilities_are_taken_as_they_are(answer):
     p = own(lambda count, total, t: answer).function(COUNT, TOTAL, 1)
     assert p.dtype == np.float64
     assert p.tolist() == [float(each) for each in answer]
+
+
+@pytest.mark.parametrize(
+    "function", [lambda n, y, t: [0.083333] * 12, numba.njit(lambda n, y, t: np.full(12, 0.083333))]
+)
+def test_many_probabilities_may_each_be_rounded_to_6_decimals(function):
+    arms = {f"arm {k}": bl.arms.bernoulli(0.5) for k in range(12)}
+    log = bl.simulate(bl.Bandit(arms), bl.policies.own(function), 20)
+    assert (log.propensity[1:] == 0.083333).all()
 
 
 @pytest.mark.parametrize("answer", [[0.5], [0.5, 0.6], [-0.5, 1.5], [[0.5], [0.5, 0.5]], "A", None, [np.nan, 1.0]])

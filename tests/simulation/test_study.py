@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.kernels.experiment import MOMENTS
+from belated.kernels.moments import MOMENTS
 
 PAPERS = bl.Bandit(
     {"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)},

@@ -210,16 +210,13 @@ class Ledger:
         modelling = sums.outcome_model.modelling_of(arms)
         jit.ready(rows * (arms + 8) + 10 * arms)
         kernel.accumulate(
-            kernel.totals(spread, own, h, m),
+            kernel.totals(spread, own, h, m, shift=sums.shift, plain=True),
             log.kernel_rows._replace(order=_NONE, due=out),
             kernel.Calendar(last=out.copy(), previous=_NONE),
             kernel.Bins(edges=np.array([rows]), arrival=_NONE),
-            sums.shift,
             weighting._replace(remaining=self._remaining, step=start),
             modelling._replace(arrived_n=self._arrived_n, arrived_y=self._arrived_y),
-            True,
-            0,
-            rows,
+            kernel.Stretch(0, rows),
         )
         complete(spread, sums.outcome_model, sums.shift, full or not sums.weights.need_all_propensities)
         self._sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
@@ -276,7 +273,7 @@ class Ledger:
             sums = sums.recentred(shift)
         shift = sums.shift[k]
         spread, own = sums.spread.copy(), sums.own.copy()
-        kernel.land(own, k, y, shift, row.model - shift, row.h[k], row.propensity, True)
+        kernel.land(own, k, kernel.Landed(y, shift, row.model - shift, row.h[k], row.propensity), True)
         spread[H_ARRIVED] += row.h
         self._arrived_n[k] += 1
         self._arrived_y[k] += y - shift

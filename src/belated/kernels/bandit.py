@@ -3,7 +3,7 @@
 Imported only to simulate, because it brings numba. A run is played in blocks of rows: first the
 block's random numbers, then its steps one after another, then its sums, which the compiler turns
 into vector instructions. No row outlives its block but in the calendar, which knows the outcomes
-that are still to come.
+that are yet to arrive.
 
 Indices are unsigned: numba then leaves out the code for negative ones, a fifth of all instructions.
 Arrays are copied in loops: `a[:] = b` takes seconds to compile, for the sake of its error message.
@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
-from belated.kernels import streams
+from belated.base import checks
+from belated.kernels import moments, streams
 from belated.kernels.compiler import compiled
 from belated.kernels.experiment import (
     ARRIVED,
-    ARRIVED_ROWS,
     ASSIGNED,
-    ASSIGNED_ROWS,
     BERNOULLI,
     BLOCK,
     CHOICE,
@@ -33,13 +31,10 @@ from belated.kernels.experiment import (
     EPSILON_GREEDY,
     FIRST,
     FIRST_H,
-    FIRST_OWN,
-    FIRST_SPREAD,
     FIXED,
     GAMMA,
     GEOMETRIC_TAIL,
     GUIDE,
-    H_UNMODELLED,
     LATENESS,
     LOGNORMAL,
     LONGEST,
@@ -55,9 +50,10 @@ from belated.kernels.experiment import (
     THOMPSON_BETA,
     TOTAL,
     UCB,
-    W_MAX,
-    W_UNMODELLED,
+    Known,
     P,
+    Posterior,
+    Steps,
 )
 from belated.kernels.thompson import GRID, clipped_probabilities
 
@@ -104,9 +100,10 @@ def draw_tail(stream, delays, arm, u):
 
 
 @compiled
-def decide(p, rule, count, total, t, first, second, memo):
-    """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total."""
+def decide(p, rule, known, posterior, memo):
+    """Fill `p` with the policy's probabilities; `posterior` is room for Thompson sampling."""
     n_arms = len(p)
+    count, total, t = known.arrived, known.total, known.step
     if rule.kind == FIXED:
         for k in range(n_arms):
             p[k] = rule.parameters[k]
@@ -123,7 +120,7 @@ def decide(p, rule, count, total, t, first, second, memo):
         p[:] = share / max(n_arms - 1, 1)
         p[best] = 1.0 - share
     elif memo is not None:
-        beta = rule.kind == THOMPSON_BETA
+        beta, first, second = rule.kind == THOMPSON_BETA, posterior.first, posterior.second
         for k in range(n_arms):
             if beta:
                 first[k] = rule.parameters[0] + total[k]
@@ -133,6 +130,9 @@ def decide(p, rule, count, total, t, first, second, memo):
                 first[k] = total[k] / weight
                 second[k] = rule.parameters[0] / math.sqrt(weight)
         clipped_probabilities(p, beta, first, second, share, memo)
+
+
+tolerance = compiled(checks.tolerance)
 
 
 @compiled
@@ -145,7 +145,7 @@ def is_distribution(p, n_arms):
         if not p[k] >= 0.0:
             return False
         total += p[k]
-    return abs(total - 1.0) <= TOLERANCE
+    return abs(total - 1.0) <= tolerance(n_arms)
 
 
 @compiled
@@ -159,20 +159,20 @@ def first_largest(values):
 
 
 @compiled(nogil=True, error_model="numpy")
-def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows):
-    """Play the steps from start to stop; return the one at which the policy failed, or 0.
+def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
+    """Play some steps; return the one at which the policy failed, or 0.
 
-    Without a calendar every outcome comes at once, or never. `rows` receive the rows themselves, if
+    Without a calendar every outcome arrives at once, or never. `rows` receive the rows themselves, if
     they are to be kept. `two`, unless None, says that there are two arms, whose loops are then
     unrolled. What may be None is an argument of its own: numba leaves out the branches for None of
     arguments, not of a tuple's fields.
     """
     arms, delays, rule, peek = experiment.arms, experiment.delays, experiment.rule, experiment.peek
-    horizon, last = experiment.horizon, experiment.last
+    start, stop, horizon, last = steps.start, steps.stop, experiment.horizon, experiment.last
     block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
     sure, guide, starts, cumulative, values = (
         delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
-    comes = delays.comes
+    arrives = delays.arrives
     first, second, burn_in, batch = arms.first, arms.second, rule.burn_in, rule.batch
     share, root_best, root_other = rule.share, rule.root_best, rule.root_other
     n_arms = len(ends) if two is None else 2
@@ -181,7 +181,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
     n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
     mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
     count, total, root = state[:n], state[TOTAL * n : (TOTAL + 1) * n], state[ROOT * n : (ROOT + 1) * n]
-    posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
+    posterior = Posterior(state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :])
     greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
     best = _index(first_largest(p))
     eps = 1.0 - p[best]
@@ -233,7 +233,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
         else:
             if t > burn_in and (t - burn_in - 1) % batch == 0:
                 if own_policy is None:
-                    decide(p, rule, count, total, t, posterior[0], posterior[1], desk.memo)
+                    decide(p, rule, Known(count, total, t), posterior, desk.memo)
                 else:
                     chosen = own_policy(count.copy(), total.copy(), t)
                     if not is_distribution(chosen, n_arms):
@@ -259,8 +259,8 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
         late: Any = np.int64(0)  # numba infers its type
         v = block[b + _index(LATENESS)]
         if calendar is None:
-            counts = 1.0 if v < comes[arm] else 0.0
-            late = np.int64(0) if v < comes[arm] else np.int64(NEVER)
+            counts = 1.0 if v < arrives[arm] else 0.0
+            late = np.int64(0) if v < arrives[arm] else np.int64(NEVER)
         elif not sure[arm]:
             i = starts[arm] + guide[arm, _index(np.int64(v * GUIDE))]
             while v >= cumulative[_index(i)]:
@@ -289,7 +289,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
             state[arm] += counts
             state[arm + total_] += y if counts > 0.0 else -0.0
             state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
-        else:  # what comes after the horizon goes to a step that is never played, and leaves its slot free
+        else:  # what arrives after the horizon goes to a step that is never played, and leaves its slot free
             due = _index(min(t + max(late, 1), horizon + 1))
             calendar.arm[_index(free)] = arm
             calendar.outcome[_index(free)] = y
@@ -308,16 +308,17 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
 
 
 @compiled(nogil=True, error_model="numpy")
-def play_two(stream, start, stop, experiment, desk):
-    """`play` for two arms under epsilon-greedy, with normal outcomes that come at once or never.
+def play_two(stream, steps, experiment, desk):
+    """`play` for two arms under epsilon-greedy, with normal outcomes that arrive at once or never.
 
     The paper's own case, and the commonest: what is known of two arms fits the registers.
     """
     arms, delays, rule, peek = experiment.arms, experiment.delays, experiment.rule, experiment.peek
+    start, stop = steps.start, steps.stop
     block, state, arrived, ends, share = desk.block, desk.state, desk.arrived, desk.ends, rule.share
     root_best, root_other, root_half = rule.root_best, rule.root_other, math.sqrt(0.5)
     mean_0, mean_1, sd_0, sd_1 = arms.first[0], arms.first[1], arms.second[0], arms.second[1]
-    comes_0, comes_1, burn_in = delays.comes[0], delays.comes[1], rule.burn_in
+    arrives_0, arrives_1, burn_in = delays.arrives[0], delays.arrives[1], rule.burn_in
     n_0, n_1, sum_0, sum_1 = state[0], state[1], state[2], state[3]
     m_0, m_1, assigned_0, assigned_1 = state[4], state[5], state[6], state[7]
     end_0, end_1 = _index(0), _index(3 * COLUMN)
@@ -338,28 +339,28 @@ def play_two(stream, start, stop, experiment, desk):
         block[b + _index(FIRST_H + 2 * COLUMN)], block[b + _index(FIRST_H + 3 * COLUMN)] = m_0, m_1
         if (u < eps) == (second_best or t <= burn_in):
             y = mean_0 + sd_0 * z
-            counts = 1.0 if v < comes_0 else 0.0
+            counts = 1.0 if v < arrives_0 else 0.0
             model = m_0
-            if peek and v < comes_0:
+            if peek and v < arrives_0:
                 model = (sum_0 + y) / (n_0 + 1.0)
                 block[b + _index(FIRST_H + 2 * COLUMN)] = model
             arrived[end_0], arrived[end_0 + _index(COLUMN)], arrived[end_0 + _index(2 * COLUMN)] = y, h_0, model
             end_0 += _index(counts)
             n_0 += counts
-            sum_0 += y if v < comes_0 else -0.0
+            sum_0 += y if v < arrives_0 else -0.0
             m_0 = sum_0 / max(n_0, 1.0)
             assigned_0 += 1.0
         else:
             y = mean_1 + sd_1 * z
-            counts = 1.0 if v < comes_1 else 0.0
+            counts = 1.0 if v < arrives_1 else 0.0
             model = m_1
-            if peek and v < comes_1:
+            if peek and v < arrives_1:
                 model = (sum_1 + y) / (n_1 + 1.0)
                 block[b + _index(FIRST_H + 3 * COLUMN)] = model
             arrived[end_1], arrived[end_1 + _index(COLUMN)], arrived[end_1 + _index(2 * COLUMN)] = y, h_1, model
             end_1 += _index(counts)
             n_1 += counts
-            sum_1 += y if v < comes_1 else -0.0
+            sum_1 += y if v < arrives_1 else -0.0
             m_1 = sum_1 / max(n_1, 1.0)
             assigned_1 += 1.0
         block[b + _index(ARRIVED)] = counts
@@ -403,8 +404,12 @@ def add_spread(out, block, k, n, shift):
         h2m += p * x
         h2m2 += p * x * x
         h_arrived += root * arrived[i]
-    for f, value in enumerate((h, h2, hm, h2m, h2m2, h_arrived)):
-        out[k, FIRST_SPREAD + f] += value
+    out[k, moments.H] += h
+    out[k, moments.H2] += h2
+    out[k, moments.HM] += hm
+    out[k, moments.H2M] += h2m
+    out[k, moments.H2M2] += h2m2
+    out[k, moments.H_ARRIVED] += h_arrived
 
 
 @compiled(nogil=True, fastmath=_VECTORS, error_model="numpy")
@@ -452,14 +457,34 @@ def add_own(out, arrived, k, n, shift):
     least = _ONE_BITS
     for bits in h.view(np.int64):  # positive numbers are ordered as their bits, and vectors of integers have minima
         least = min(least, bits)
-    out[k, ARRIVED_ROWS] += n
+    out[k, moments.ARRIVED] += n
     if n:
-        out[k, W_MAX] = max(out[k, W_MAX], 1.0 / np.int64(least).view(np.float64))
-    for f, value in enumerate((
-        sy, sy2, sy3, sy4, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
-        sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,
-    )):  # fmt: skip
-        out[k, FIRST_OWN + f] += value
+        out[k, moments.W_MAX] = max(out[k, moments.W_MAX], 1.0 / np.int64(least).view(np.float64))
+    out[k, moments.Y] += sy
+    out[k, moments.Y2] += sy2
+    out[k, moments.Y3] += sy3
+    out[k, moments.Y4] += sy4
+    out[k, moments.W] += sw
+    out[k, moments.WY] += swy
+    out[k, moments.WM] += swm
+    out[k, moments.W2] += sw2
+    out[k, moments.W2Y] += sw2y
+    out[k, moments.W2Y2] += sw2y2
+    out[k, moments.W3] += sw3
+    out[k, moments.W3Y] += sw3y
+    out[k, moments.W3Y2] += sw3y2
+    out[k, moments.W4] += sw4
+    out[k, moments.W4Y] += sw4y
+    out[k, moments.W4Y2] += sw4y2
+    out[k, moments.W6] += sw6
+    out[k, moments.W6Y] += sw6y
+    out[k, moments.W6Y2] += sw6y2
+    out[k, moments.M] += sm
+    out[k, moments.YM] += sym
+    out[k, moments.M2] += sm2
+    out[k, moments.W2M] += sw2m
+    out[k, moments.W2YM] += sw2ym
+    out[k, moments.W2M2] += sw2m2
 
 
 @compiled(nogil=True)
@@ -470,12 +495,12 @@ def add_unmodelled(out, block, arrived, k, n, n_arrived):
     for i in range(n):
         if model[i] != _MINUS_ZERO_BITS:
             break
-        out[k, H_UNMODELLED] += block[at + i]
+        out[k, moments.H_UNMODELLED] += block[at + i]
     at = k * 3 * COLUMN
     models = arrived[at + 2 * COLUMN : at + 3 * COLUMN].view(np.int64)
     for i in range(n_arrived):
         if models[i] == _MINUS_ZERO_BITS:
-            out[k, W_UNMODELLED] += 1.0 / arrived[at + COLUMN + i]
+            out[k, moments.W_UNMODELLED] += 1.0 / arrived[at + COLUMN + i]
 
 
 @compiled(nogil=True)
@@ -489,12 +514,13 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
         begin(desk)
         for start in range(1, horizon + 1, BLOCK):
             stop = min(start + BLOCK, horizon + 1)
+            steps = Steps(start, stop)
             for k in range(n_arms):
                 unmodelled[k] = desk.state[k] == 0.0
             if simple:
-                play_two(states[run], start, stop, experiment, desk)
+                play_two(states[run], steps, experiment, desk)
             else:
-                failed = play(states[run], start, stop, experiment, own_policy, two, desk, calendar, None)
+                failed = play(states[run], steps, experiment, own_policy, two, desk, calendar, None)
                 if failed:
                     return run, failed
             for k in range(n_arms):
@@ -504,7 +530,7 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
                 if unmodelled[k]:
                     add_unmodelled(out[run], desk.block, desk.arrived, k, stop - start, n_arrived)
         for k in range(n_arms):
-            out[run, k, ASSIGNED_ROWS] = desk.state[ASSIGNED * n_arms + k]
+            out[run, k, moments.ASSIGNED] = desk.state[ASSIGNED * n_arms + k]
     return -1, 0
 
 

@@ -16,7 +16,7 @@ from belated.base.columns import Array
 from belated.kernels import streams
 from belated.kernels.bandit import decide, draw_outcome, draw_tail, forget, is_distribution
 from belated.kernels.compiler import compiled
-from belated.kernels.experiment import FIXED, GUIDE, NEVER, TAIL, Arms
+from belated.kernels.experiment import FIXED, GUIDE, NEVER, TAIL, Arms, Known, Posterior
 
 
 class Contexts(NamedTuple):
@@ -36,8 +36,7 @@ class Groups(NamedTuple):
     p: Array  # (groups, arms)
     arrived: Array  # (groups, arms), the number of outcomes, and their sum
     total: Array
-    first: Array  # (arms,), for Thompson sampling
-    second: Array
+    posterior: Posterior  # of the group that is decided on
 
 
 class Played(NamedTuple):
@@ -52,7 +51,7 @@ class Played(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Outcomes that are still to come, by row number from 1 on: the last due at each step, the one before each row."""
+    """Outcomes that are yet to arrive, by row number from 1 on: the last due at each step, the one before each row."""
 
     last: Array
     previous: Array
@@ -62,8 +61,8 @@ def new_groups(burn_in: Array, start: Array) -> Groups:
     """Return groups of which nothing is known."""
     groups, arms = start.shape
     arrived, total = np.zeros((2, groups, arms))
-    first, second = np.zeros((2, arms))
-    return Groups(burn_in, np.zeros(groups, np.int64), start.copy(), arrived, total, first, second)
+    posterior = Posterior(*np.zeros((2, arms)))
+    return Groups(burn_in, np.zeros(groups, np.int64), start.copy(), arrived, total, posterior)
 
 
 def new_rows(horizon: int, arms: int, covariates: int) -> Played:
@@ -89,13 +88,13 @@ def draw_delay(stream, delays, cell, change):
     if delays.sure[cell]:
         return np.int64(0)
     v = streams.uniform(stream)
-    comes = delays.comes[cell]
-    if change != 0.0 and comes < 1.0:
-        arrives = comes / (comes + (1.0 - comes) * math.exp(-change))
-        if v >= arrives:
+    arrives = delays.arrives[cell]
+    if change != 0.0 and arrives < 1.0:
+        changed = arrives / (arrives + (1.0 - arrives) * math.exp(-change))
+        if v >= changed:
             return np.int64(NEVER)
-        v *= comes / arrives
-        if v >= comes:  # by rounding
+        v *= arrives / changed
+        if v >= arrives:  # by rounding
             return np.int64(NEVER)
     i = delays.starts[cell] + delays.guide[cell, np.int64(v * GUIDE)]
     while v >= delays.cumulative[i]:
@@ -153,9 +152,9 @@ def play(stream, experiment, contexts, own_policy, memo, groups, waiting, rows):
                 for k in range(n_arms):
                     p[k] = chosen[k]
             elif memo is None:
-                decide(p, rule, count[g], total[g], step, groups.first, groups.second, None)
+                decide(p, rule, Known(count[g], total[g], step), groups.posterior, None)
             else:
-                decide(p, rule, count[g], total[g], step, groups.first, groups.second, memo[g])
+                decide(p, rule, Known(count[g], total[g], step), groups.posterior, memo[g])
         arm = choose(p, streams.uniform(stream))
         cell = segment * n_arms + arm
         y = draw_outcome(stream, arms, cell)

@@ -19,11 +19,11 @@ from belated.kernels import streams
 from belated.kernels.bandit import decide, draw_outcome, forget, is_distribution
 from belated.kernels.compiler import compiled
 from belated.kernels.contextual import choose, draw_delay
-from belated.kernels.experiment import FIXED
+from belated.kernels.experiment import FIXED, Known
 
 
 class EventLaws(NamedTuple):
-    """How the events of each cell come about."""
+    """How the events of each cell are drawn."""
 
     rate: Array  # (cells,), the probability that a unit has events
     more: Array  # (cells,), the probability of another event after each
@@ -42,6 +42,21 @@ class EventRows(NamedTuple):
     propensity: Array  # (rows, arms)
 
 
+class RunEvents(NamedTuple):
+    """The events of a run, in the order in which they were drawn."""
+
+    row: Array
+    age: Array
+    value: Array
+
+
+class RowsAtRisk(NamedTuple):
+    """How many rows of each group and arm there are up to each step, and room for a sum by arm."""
+
+    lived: Array  # (steps + 1, groups, arms)
+    inverse: Array  # (arms,)
+
+
 def new_rows(horizon: int, arms: int) -> EventRows:
     """Return room for the rows of a run."""
     return EventRows(np.empty(horizon, np.int32), np.empty(horizon, np.int64), np.empty((horizon, arms)))
@@ -57,31 +72,34 @@ def longer(values):
 
 
 @compiled
-def mature(count, total, exposed, lived, rows, events, row, age, value, step, window, group, grouped):
-    """Fill the counts and totals of a group from its events so far, as of a step."""
-    n_arms = len(count)
+def mature(groups, group, step, laws, at_risk, rows, events, happened):
+    """Fill the counts and totals of a group as of a step, from the events that have `happened`."""
+    count, total, lived, inverse = groups.arrived[group], groups.total[group], at_risk.lived, at_risk.inverse
+    n_groups, n_arms = groups.p.shape
     for k in range(n_arms):
-        count[k] = total[k] = exposed[k] = 0.0
-    for i in range(len(events)):
-        event = events[i]
-        r = row[event]
-        if not grouped or rows.segment[r] == group:
+        count[k] = total[k] = inverse[k] = 0.0
+    for i in range(len(happened)):
+        event = happened[i]
+        r = events.row[event]
+        if n_groups == 1 or rows.segment[r] == group:
             k = rows.code[r]
-            at_risk = lived[min(step - age[event], step - 1), group, k]
+            rows_then = lived[min(step - events.age[event], step - 1), group, k]
             count[k] += 1.0
-            exposed[k] += 1.0 / at_risk
-            total[k] += value[event] / at_risk
+            inverse[k] += 1.0 / rows_then
+            total[k] += events.value[event] / rows_then
     for k in range(n_arms):
         if count[k] > 0.0:
-            count[k] /= exposed[k]
+            count[k] /= inverse[k]
             total[k] *= count[k]
-        elif step > window:  # what is known to be 0
-            count[k] = lived[step - window, group, k]
+        elif step > laws.window:  # what is known to be 0
+            count[k] = lived[step - laws.window, group, k]
+        if laws.first_only:  # a rate is at most 1
+            count[k] = max(count[k], total[k])
 
 
 @compiled(nogil=True, error_model="numpy")
 def play(stream, experiment, laws, own_policy, memo, groups, rows):
-    """Play a run into `rows`; return the group in which the policy failed, or -1, and each event's row, age, value."""
+    """Play a run into `rows`; return the group in which the policy failed, or -1, and the events."""
     values, delays, rule, horizon = experiment.arms, experiment.delays, experiment.rule, experiment.horizon
     count, total = groups.arrived, groups.total
     n_groups, n_arms = groups.p.shape
@@ -91,7 +109,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
     value = np.empty(room)
     last = np.full(horizon + 1, -1, np.int64)  # the event that was drawn last of those due at each step
     lived = np.zeros((horizon + 1 if laws.maturing else 1, n_groups, n_arms), np.int32)  # rows up to each step
-    exposed = np.empty(n_arms)
+    at_risk = RowsAtRisk(lived, np.empty(n_arms))
     if memo is not None:
         for g in range(n_groups):
             forget(memo[g])
@@ -114,23 +132,17 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
         step = groups.step[g]
         if rule.kind != FIXED and step > burn_in and (step - burn_in - 1) % rule.batch == 0:
             if laws.maturing:
-                mature(
-                    count[g], total[g], exposed, lived, rows, happened[:known], row, age, value, t, laws.window, g,
-                    n_groups > 1,
-                )  # fmt: skip
-                for k in range(n_arms):
-                    if laws.first_only:  # a rate is at most 1
-                        count[g, k] = max(count[g, k], total[g, k])
+                mature(groups, g, t, laws, at_risk, rows, RunEvents(row, age, value), happened[:known])
             if own_policy is not None:
                 chosen = own_policy(count[g].copy(), total[g].copy(), step)
                 if not is_distribution(chosen, n_arms):
-                    return g, row[:events], age[:events], value[:events]
+                    return g, RunEvents(row[:events], age[:events], value[:events])
                 for k in range(n_arms):
                     p[k] = chosen[k]
             elif memo is None:
-                decide(p, rule, count[g], total[g], step, groups.first, groups.second, None)
+                decide(p, rule, Known(count[g], total[g], step), groups.posterior, None)
             else:
-                decide(p, rule, count[g], total[g], step, groups.first, groups.second, memo[g])
+                decide(p, rule, Known(count[g], total[g], step), groups.posterior, memo[g])
         arm = choose(p, streams.uniform(stream))
         rows.segment[t - 1], rows.code[t - 1] = segment, arm
         for k in range(n_arms):
@@ -144,8 +156,8 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
             count[g, arm] += 1.0
         cell = segment * n_arms + arm
         begin = events
-        coming = streams.uniform(stream) < laws.rate[cell]
-        while coming:
+        another = streams.uniform(stream) < laws.rate[cell]
+        while another:
             late = draw_delay(stream, delays, cell, 0.0)
             worth = draw_outcome(stream, values, cell) if laws.valued else 1.0
             if late <= laws.window:
@@ -158,13 +170,13 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
                         room = len(row)
                     row[events], age[events], value[events] = t - 1, late, worth
                     events += 1
-            coming = laws.more[cell] > 0.0 and streams.uniform(stream) < laws.more[cell]
+            another = laws.more[cell] > 0.0 and streams.uniform(stream) < laws.more[cell]
         for event in range(begin, events):
             due = t + max(age[event], 1)
             if due <= horizon:
                 previous[event] = last[due]
                 last[due] = event
-    return -1, row[:events], age[:events], value[:events]
+    return -1, RunEvents(row[:events], age[:events], value[:events])
 
 
 @cache

@@ -1,6 +1,6 @@
 """What a run of an experiment is made of: distributions, a policy, and the arrays it is played in.
 
-Without numba, so that anyone may read a run's moments by name; `bandit.py` plays.
+`bandit.py` plays, and leaves the moments of `moments.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIXED, EPSILON_GREEDY, THOMPSON_NORMAL, THOMPSON_BETA, UCB, OWN = range(6)
 TAILS = ("none", "pareto", "geometric", "lognormal")
 NO_TAIL, PARETO_TAIL, GEOMETRIC_TAIL, ALL_LOGNORMAL = range(4)
 
-#: In a table: an outcome that never comes, one whose delay is in the tail; and the longest delay there is.
+#: In a table: an outcome that never arrives, one whose delay is in the tail; and the longest delay there is.
 NEVER, TAIL = 1 << 62, -1
 LONGEST = float(1 << 60)
 
@@ -33,18 +33,6 @@ BLOCK = 1024
 
 #: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
 COLUMN = BLOCK + 24
-
-# What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
-# the running mean, both minus the shift; then over all rows, h = sqrt(pi). Unmodelled are rows before
-# the arm's first arrival; the other sums take their model for 0.
-MOMENTS = (
-    "assigned", "arrived", "w_max", "h_unmodelled", "w_unmodelled",
-    "y", "y2", "y3", "y4", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
-    "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
-    "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
-)  # fmt: skip
-ASSIGNED_ROWS, ARRIVED_ROWS, W_MAX, H_UNMODELLED, W_UNMODELLED, FIRST_OWN = range(6)
-FIRST_SPREAD = MOMENTS.index("h")
 
 
 class Arms(NamedTuple):
@@ -67,8 +55,8 @@ class Delays(NamedTuple):
     each arm's table stands for what follows it: never, or a tail.
     """
 
-    sure: Array  # whether every outcome comes at once: nothing to draw
-    comes: Array  # the share of outcomes that come, above 1 if sure
+    sure: Array  # whether every outcome arrives at once: nothing to draw
+    arrives: Array  # the share of outcomes that arrive, above 1 if sure
     guide: Array
     starts: Array
     cumulative: Array
@@ -95,7 +83,7 @@ class ExperimentArrays(NamedTuple):
     """What is played.
 
     `last` is when a run is looked at: the horizon, or later. `peek` lets the recorded running mean
-    see an outcome that came at once, as the published code does.
+    see an outcome that arrived at once, as the published code does.
     """
 
     arms: Arms
@@ -106,10 +94,32 @@ class ExperimentArrays(NamedTuple):
     peek: bool
 
 
-class ArrivalCalendar(NamedTuple):
-    """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
+class Steps(NamedTuple):
+    """Steps of a run: from `start` to before `stop`."""
 
-    A slot is free again when its outcome has come, so that what is still out stays in the cache
+    start: int
+    stop: int
+
+
+class Known(NamedTuple):
+    """What a policy knows at a step: of each arm, the number of outcomes that have arrived, and their sum."""
+
+    arrived: Array
+    total: Array
+    step: int
+
+
+class Posterior(NamedTuple):
+    """Parameters of each arm's posterior under Thompson sampling: mean and deviation, or those of a Beta."""
+
+    first: Array
+    second: Array
+
+
+class ArrivalCalendar(NamedTuple):
+    """Outcomes that are yet to arrive, in slots: the one pushed last for each step, the one pushed before each.
+
+    A slot is free again when its outcome has arrived, so that what is still out stays in the cache
     however long the run. Free slots are chained by `previous` from `free` on; 0 stands for the next.
     """
 

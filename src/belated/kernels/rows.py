@@ -11,48 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, ROUNDING
+from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
 from belated.base.columns import Array, locked
-from belated.kernels.fields import (
-    ARRIVED,
-    ASSIGNED,
-    H2,
-    H2M,
-    H2M2,
-    H_ARRIVED,
-    H_MODELLED,
-    HM,
-    HWR,
-    HWRM,
-    NONBINARY,
-    R2,
-    R3,
-    R4,
-    W2,
-    W2R,
-    W2R2,
-    W2Y,
-    W2Y2,
-    W3,
-    W3R,
-    W3R2,
-    W3Y,
-    W3Y2,
-    W_MAX,
-    W_MODELLED,
-    WM,
-    WY,
-    Y2,
-    Y3,
-    Y4,
-    H,
-    R,
-    W,
-    Y,
-)
+from belated.kernels import fields
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
+KERNELS = ("tolerance", "land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
 
 #: Those whose compiled code is copied into their callers: they are called for every row.
 INLINED = ("land",)
@@ -138,7 +102,8 @@ class Totals(NamedTuple):
 
     `h` and `m` receive, if not empty, every arm's weight and the chosen arm's model of each row, for outcomes that
     arrive later. `own_products` (bins, cells, pairs, 4) and `all_products` (bins, segments, pairs) receive the sums of
-    `summaries.covariates`, as lower triangles.
+    `summaries.covariates`, as lower triangles. Outcomes and models are taken minus the `shift` of their cell. `plain`
+    asks for the sums that only estimators that are not of Hajek's kind read.
     """
 
     spread: Array
@@ -147,6 +112,25 @@ class Totals(NamedTuple):
     m: Array
     own_products: Array
     all_products: Array
+    shift: Array
+    plain: bool
+
+
+class Stretch(NamedTuple):
+    """Positions from `start` to before `stop`."""
+
+    start: int
+    stop: int
+
+
+class Landed(NamedTuple):
+    """An arrived outcome, and what it is summed with."""
+
+    outcome: float
+    shift: float
+    m: float  # the model, minus the shift; NaN: there is none
+    h: float
+    pi: float
 
 
 #: No covariates of any rows, and no probabilities that outcomes arrive.
@@ -170,58 +154,75 @@ def rows_of(code: Array, outcome: Array, propensity: Array, *, order: Array, due
     )
 
 
-def totals(spread: Array, own: Array, h: Array, m: Array, covariates: int = 0, segments: int = 1) -> Totals:
+def totals(
+    spread: Array,
+    own: Array,
+    h: Array,
+    m: Array,
+    *,
+    shift: Array,
+    plain: bool,
+    covariates: int = 0,
+    segments: int = 1,
+) -> Totals:
     """Return totals to add to, those of products with covariates 0."""
     bins, cells, pairs = len(own), own.shape[1], (covariates + 2) * (covariates + 3) // 2
-    if covariates == 0:
-        return Totals(spread, own, h, m, np.empty((bins, 0, 0, 4)), np.empty((bins, 0, 0)))
+    own_products, all_products = np.empty((bins, 0, 0, 4)), np.empty((bins, 0, 0))
+    if covariates:
+        own_products = np.zeros((bins, cells, pairs, 4))
+        all_products = np.zeros((bins, segments, pairs - covariates - 2))
     return Totals(
-        spread, own, h, m, np.zeros((bins, cells, pairs, 4)), np.zeros((bins, segments, pairs - covariates - 2))
+        spread=spread,
+        own=own,
+        h=h,
+        m=m,
+        own_products=own_products,
+        all_products=all_products,
+        shift=shift,
+        plain=plain,
     )
 
 
-def land(own: Array, at: int, outcome: float, shift: float, m: float, h: float, pi: float, plain: bool) -> None:
-    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read.
-
-    `m` is NaN where there is no model.
-    """
+def land(own: Array, at: int, landed: Landed, plain: bool) -> None:
+    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read."""
+    outcome, shift, m, h, pi = landed
     y = outcome - shift
     y2 = y * y
     w = h / pi
     w2 = w * w
     w3 = w2 * w
-    own[at, ARRIVED] += 1.0
-    own[at, NONBINARY] += abs(outcome * (1.0 - outcome))
-    own[at, Y] += y
-    own[at, Y2] += y2
-    own[at, Y3] += y2 * y
-    own[at, Y4] += y2 * y2
-    own[at, W] += w
-    own[at, WY] += w * y
+    own[at, fields.ARRIVED] += 1.0
+    own[at, fields.NONBINARY] += abs(outcome * (1.0 - outcome))
+    own[at, fields.Y] += y
+    own[at, fields.Y2] += y2
+    own[at, fields.Y3] += y2 * y
+    own[at, fields.Y4] += y2 * y2
+    own[at, fields.W] += w
+    own[at, fields.WY] += w * y
     if m == m:
-        own[at, W_MODELLED] += w
-        own[at, WM] += w * m
-    own[at, W2] += w2
-    own[at, W2Y] += w2 * y
-    own[at, W2Y2] += w2 * y2
-    own[at, W3] += w3
-    own[at, W3Y] += w3 * y
-    own[at, W3Y2] += w3 * y2
-    own[at, W_MAX] = max(own[at, W_MAX], w)
+        own[at, fields.W_MODELLED] += w
+        own[at, fields.WM] += w * m
+    own[at, fields.W2] += w2
+    own[at, fields.W2Y] += w2 * y
+    own[at, fields.W2Y2] += w2 * y2
+    own[at, fields.W3] += w3
+    own[at, fields.W3Y] += w3 * y
+    own[at, fields.W3Y2] += w3 * y2
+    own[at, fields.W_MAX] = max(own[at, fields.W_MAX], w)
     if plain:
         x = m if m == m else -shift
         r = y - x
         r2 = r * r
-        own[at, HWR] += h * w * r
-        own[at, HWRM] += h * w * r * x
-        own[at, R] += r
-        own[at, R2] += r2
-        own[at, R3] += r2 * r
-        own[at, R4] += r2 * r2
-        own[at, W2R] += w2 * r
-        own[at, W2R2] += w2 * r2
-        own[at, W3R] += w3 * r
-        own[at, W3R2] += w3 * r2
+        own[at, fields.HWR] += h * w * r
+        own[at, fields.HWRM] += h * w * r * x
+        own[at, fields.R] += r
+        own[at, fields.R2] += r2
+        own[at, fields.R3] += r2 * r
+        own[at, fields.R4] += r2 * r2
+        own[at, fields.W2R] += w2 * r
+        own[at, fields.W2R2] += w2 * r2
+        own[at, fields.W3R] += w3 * r
+        own[at, fields.W3R2] += w3 * r2
 
 
 def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: int, stop: int) -> int:
@@ -235,7 +236,7 @@ def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: i
     n_arms = propensity.shape[1]
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
-    most = ROUNDING * max(n_arms, 2)
+    most = tolerance(n_arms)
     least = -most if full else -math.inf
     for row in range(start, stop):
         arm = np.intp(code[row])
@@ -338,18 +339,13 @@ def accumulate(
     rows: Rows,
     calendar: Calendar,
     bins: Bins,
-    shift: Array,
     weights: Weighting,
     model: Modelling,
-    plain: bool,
-    start: int,
-    stop: int,
+    stretch: Stretch,
 ) -> None:
-    """Add the rows at positions start to stop to the totals.
-
-    `plain` asks for the sums that only estimators that are not of Hajek's kind read.
-    """
+    """Add the rows of a stretch to the totals."""
     spread, own, kept_h, kept_m = totals.spread, totals.own, totals.h, totals.m
+    shift, plain, start, stop = totals.shift, totals.plain, stretch.start, stretch.stop
     own_products, all_products = totals.own_products, totals.all_products
     covariate, arrival_chance = rows.x, rows.arrival
     code, cell, outcome, propensity, full = rows.code, rows.cell, rows.outcome, rows.propensity, rows.full
@@ -384,7 +380,7 @@ def accumulate(
     for k in range(n_cells):
         m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else math.nan
     part_spread = np.zeros((n_bins * n_cells, n_fields))
-    part_own = np.zeros((n_bins * n_cells, W_MAX + 1))
+    part_own = np.zeros((n_bins * n_cells, fields.W_MAX + 1))
     end = min(stop, edges[n_bins - 1]) if n_bins > 0 else start
     flush = min(start + block, end) - 1
     for bin_ in range(n_bins):
@@ -438,22 +434,22 @@ def accumulate(
             if spreads:
                 if modelling == ZERO:
                     for k in range(n_arms):
-                        part[first + k, H] += h[k]
+                        part[first + k, fields.H] += h[k]
                 else:
                     for k in range(n_arms):
                         at = first + k
-                        part[at, H] += h[k]
+                        part[at, fields.H] += h[k]
                         if m[at] == m[at]:
-                            part[at, H_MODELLED] += h[k]
-                            part[at, HM] += h[k] * m[at]
+                            part[at, fields.H_MODELLED] += h[k]
+                            part[at, fields.HM] += h[k] * m[at]
                 if plain:
                     for k in range(n_arms):
                         at = first + k
                         x = m[at] if m[at] == m[at] else -shift[at]
-                        part[at, H2] += h[k] * h[k]
-                        part[at, H2M] += h[k] * h[k] * x
-                        part[at, H2M2] += h[k] * h[k] * x * x
-            part_own[bin_ * n_cells + own_cell, ASSIGNED] += 1.0
+                        part[at, fields.H2] += h[k] * h[k]
+                        part[at, fields.H2M] += h[k] * h[k] * x
+                        part[at, fields.H2M2] += h[k] * h[k] * x * x
+            part_own[bin_ * n_cells + own_cell, fields.ASSIGNED] += 1.0
             if keep:
                 for k in range(n_arms):
                     kept_h[row, k] = h[k]
@@ -471,10 +467,9 @@ def accumulate(
                 to = arrival[row] if binned else 0
                 if spreads and plain:
                     for k in range(n_arms):
-                        part_spread[to * n_cells + first + k, H_ARRIVED] += h[k]
-                land(
-                    part_own, to * n_cells + own_cell, outcome[row], shift[own_cell], m[own_cell], h[arm], chance, plain
-                )
+                        part_spread[to * n_cells + first + k, fields.H_ARRIVED] += h[k]
+                landed = Landed(outcome[row], shift[own_cell], m[own_cell], h[arm], chance)
+                land(part_own, to * n_cells + own_cell, landed, plain)
                 if n_x > 0:
                     z[n_x + 1] = outcome[row] - shift[own_cell]
                     w = h[arm] / chance
@@ -496,10 +491,10 @@ def accumulate(
                         for f in range(n_fields):
                             spread[b, f, k] += part_spread[b * n_cells + k, f]
                             part_spread[b * n_cells + k, f] = 0.0
-                        for f in range(W_MAX):
+                        for f in range(fields.W_MAX):
                             own[b, k, f] += part_own[b * n_cells + k, f]
                             part_own[b * n_cells + k, f] = 0.0
-                        own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b * n_cells + k, W_MAX])
+                        own[b, k, fields.W_MAX] = max(own[b, k, fields.W_MAX], part_own[b * n_cells + k, fields.W_MAX])
 
 
 def running_means(means: Array, rows: Rows, count: int, shift: Array) -> None:

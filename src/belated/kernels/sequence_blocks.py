@@ -34,7 +34,7 @@ from belated.kernels.sequence_bounds import (
 
 #: Functions to compile, helpers before their callers.
 KERNELS = (
-    "sum_blocks", "sum_bets", "add_arrival", "is_due", "rate_pair_score", "question_score", "widest_gauges",
+    "sum_blocks", "sum_bets", "add_arrival", "is_due", "ask", "rate_pair_score", "question_score", "widest_gauges",
     "largest_score", "score_ends", "next_block", "measure", "judge_block",
 )  # fmt: skip
 
@@ -77,6 +77,14 @@ class Hypotheses(NamedTuple):
     null: Array
 
 
+class Question(NamedTuple):
+    """One of the hypotheses: that the mean of arm a, minus that of arm b unless b is -1, is `null`."""
+
+    a: int
+    b: int
+    null: float
+
+
 class Verdicts(NamedTuple):
     """What arrivals have shown of the questions.
 
@@ -107,7 +115,7 @@ def sum_blocks(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, w
             y = outcome[row]
             pi = propensity[row, arm if full else 0]
             h = math.sqrt(pi)
-            rows.land(own, arm, y, shift[arm], math.nan, h, pi, False)
+            rows.land(own, arm, rows.Landed(y, shift[arm], math.nan, h, pi), False)
             at = lean[arm] + (y - about[arm]) * (h / pi if weighted else 1.0)
             lean[arm] = at
             path[arm, 0] = max(path[arm, 0], at)
@@ -161,7 +169,7 @@ def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: B
         state[a, BETS] += bet
         state[a, BET_Y] += bet * x
         state[a, COST] += (x - mean) * (x - mean) * bounds.stake_cost(bet)
-    rows.land(state, a, y, shift, math.nan, math.sqrt(pi), pi, False)
+    rows.land(state, a, rows.Landed(y, shift, math.nan, math.sqrt(pi), pi), False)
 
 
 def is_due(measured: float, n: float) -> bool:
@@ -169,12 +177,19 @@ def is_due(measured: float, n: float) -> bool:
     return n >= measured + max(1.0, measured // REFRESH)
 
 
-def rate_pair_score(now: Array, a: int, b: int, apart: float, shrink: float, plan: BoundPlan) -> float:
+def ask(questions: Hypotheses, q: int) -> Question:
+    """Return one of the questions."""
+    a, b = questions.arms[q, 0], questions.arms[q, 1]
+    return Question(a, b, questions.null[a] - (questions.null[b] if b >= 0 else 0.0))
+
+
+def rate_pair_score(now: Array, question: Question, shrink: float, plan: BoundPlan) -> float:
     """Return the larger of the thresholds that a contrast of rates passes, its reach shrunk to a share; 0: neither.
 
     The gauges of arms may be different: the highest of one, the lowest of the other.
     """
-    d = now[a, CENTRE] - now[b, CENTRE] - apart
+    a, b, null = question
+    d = now[a, CENTRE] - now[b, CENTRE] - null
     up, down = (a, b) if d > 0.0 else (b, a)
     value = 0.0
     for j in range(2):
@@ -184,19 +199,19 @@ def rate_pair_score(now: Array, a: int, b: int, apart: float, shrink: float, pla
     return value
 
 
-def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null: Array, plan: BoundPlan) -> float:
-    """Return the score of one question: of arm a if b is -1, else of a minus b."""
-    apart = null[a] - (null[b] if b >= 0 else 0.0)
+def question_score(now: Array, state: Array, shift: Array, question: Question, plan: BoundPlan) -> float:
+    """Return the score of one question."""
+    a, b, null = question
     if plan.kind != BETA_BINOMIAL:
-        return bounds.score(now, a, apart, plan.kind) if b < 0 else bounds.pair_score(now, a, b, apart, plan.kind)
+        return bounds.score(now, a, null, plan.kind) if b < 0 else bounds.pair_score(now, a, b, null, plan.kind)
     if b >= 0:
-        return rate_pair_score(now, a, b, apart, 1.0, plan)
+        return rate_pair_score(now, question, 1.0, plan)
     n = state[a, fields.ARRIVED]
     ones = state[a, fields.Y] + n * shift[a]
-    if 0.0 < apart < 1.0:
-        return bounds.mixture(ones, n - ones, apart, plan)
-    against = ones if apart <= 0.0 else n - ones
-    return math.inf if against > 0.5 or apart < 0.0 or apart > 1.0 else 0.0
+    if 0.0 < null < 1.0:
+        return bounds.mixture(ones, n - ones, null, plan)
+    against = ones if null <= 0.0 else n - ones
+    return math.inf if against > 0.5 or null < 0.0 or null > 1.0 else 0.0
 
 
 def widest_gauges(ends: Array, now: Array, a: int, block: int, blocks: Blocks, plan: BoundPlan) -> None:
@@ -242,23 +257,23 @@ def widest_gauges(ends: Array, now: Array, a: int, block: int, blocks: Blocks, p
 
 
 def largest_score(
-    ends: Array, measured: Array, a: int, b: int, block: int, blocks: Blocks, null: Array, plan: BoundPlan
+    ends: Array, measured: Array, question: Question, block: int, blocks: Blocks, plan: BoundPlan
 ) -> float:
     """Return a score that a question cannot have passed within a block."""
     state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
-    kind, arms = plan.kind, len(null)
+    a, b, null = question
+    kind, arms = plan.kind, len(blocks.about)
     if b >= 0:
-        apart = null[a] - null[b]
         if kind != BETA_BINOMIAL:
-            high = bounds.pair_score(ends, a, b + arms, apart, kind)
-            return max(high, bounds.pair_score(ends, a + arms, b, apart, kind))
+            high = bounds.pair_score(ends, a, b + arms, null, kind)
+            return max(high, bounds.pair_score(ends, a + arms, b, null, kind))
         if is_due(measured[a], after[a, fields.ARRIVED]) or is_due(measured[b], after[b, fields.ARRIVED]):
             return plan.levels[2]
-        high = rate_pair_score(ends, a, b + arms, apart, NEAR, plan)
-        return max(high, rate_pair_score(ends, a + arms, b, apart, NEAR, plan))
+        high = rate_pair_score(ends, Question(a, b + arms, null), NEAR, plan)
+        return max(high, rate_pair_score(ends, Question(a + arms, b, null), NEAR, plan))
     if kind != BETA_BINOMIAL:
-        return max(bounds.score(ends, a, null[a], kind), bounds.score(ends, a + arms, null[a], kind))
-    if not 0.0 < null[a] < 1.0:
+        return max(bounds.score(ends, a, null, kind), bounds.score(ends, a + arms, null, kind))
+    if not 0.0 < null < 1.0:
         return math.inf
     about = blocks.about[a]
     value = -math.inf
@@ -269,25 +284,25 @@ def largest_score(
             ones = begun + path[a, side] + n * about
             if not 0.0 <= ones <= n:
                 return math.inf
-            value = max(value, bounds.mixture(ones, n - ones, null[a], plan))
+            value = max(value, bounds.mixture(ones, n - ones, null, plan))
     return value
 
 
 def score_ends(questions: Hypotheses, blocks: Blocks, plan: BoundPlan, verdicts: Verdicts) -> None:
     """Raise the best scores to what they are where blocks end: blocks that cannot pass them need no examination."""
-    null, shift, now, best = questions.null, blocks.shift, verdicts.gauges, verdicts.best
+    shift, now, best = blocks.shift, verdicts.gauges, verdicts.best
     for block in range(1, len(blocks.states)):
         state = blocks.states[block]
         if plan.kind != BETA_BINOMIAL:
-            for a in range(len(null)):
+            for a in range(len(shift)):
                 bounds.gauge(now, a, state, shift, plan)
         for q in range(len(questions.arms)):
-            a, b = questions.arms[q, 0], questions.arms[q, 1]
-            pair = b >= 0
+            question = ask(questions, q)
+            pair = question.b >= 0
             if pair and plan.kind == BETA_BINOMIAL:
                 continue
-            if state[a, fields.ARRIVED] > 0.0 and (not pair or state[b, fields.ARRIVED] > 0.0):
-                best[q] = max(best[q], question_score(now, state, shift, a, b, null, plan))
+            if state[question.a, fields.ARRIVED] > 0.0 and (not pair or state[question.b, fields.ARRIVED] > 0.0):
+                best[q] = max(best[q], question_score(now, state, shift, question, plan))
 
 
 def next_block(
@@ -297,8 +312,8 @@ def next_block(
 
     That is, its score may pass a threshold for the first time, or be the largest. `candidates` receives them.
     """
-    null, best, first = questions.null, verdicts.best, verdicts.first
-    arms = len(null)
+    best, first = verdicts.best, verdicts.first
+    arms = len(blocks.about)
     ends = np.empty((2 * arms, GAUGE))
     while block < len(blocks.paths):
         state, after = blocks.states[block], blocks.states[block + 1]
@@ -306,14 +321,15 @@ def next_block(
             widest_gauges(ends, verdicts.gauges, a, block, blocks, plan)
         n = 0
         for q in range(len(questions.arms)):
-            a, b = questions.arms[q, 0], questions.arms[q, 1]
+            question = ask(questions, q)
+            a, b = question.a, question.b
             if not after[a, fields.ARRIVED] > 0.0 or (b >= 0 and not after[b, fields.ARRIVED] > 0.0):
                 continue
             if after[a, fields.ARRIVED] == state[a, fields.ARRIVED] and (
                 b < 0 or after[b, fields.ARRIVED] == state[b, fields.ARRIVED]
             ):
                 continue
-            value = largest_score(ends, verdicts.measured, a, b, block, blocks, null, plan)
+            value = largest_score(ends, verdicts.measured, question, block, blocks, plan)
             value += 1e-9 * abs(value)  # rounding
             may = not value <= best[q]
             for j in range(2):
@@ -344,8 +360,8 @@ def judge_block(
 ) -> None:
     """Judge questions at every moment of a block, which begins at `state`; the state is changed."""
     code, outcome, pi, last = arrivals.code, arrivals.outcome, arrivals.propensity, arrivals.last
-    null, best, first, now, measured = questions.null, verdicts.best, verdicts.first, verdicts.gauges, verdicts.measured
-    arms = len(null)
+    best, first, now, measured = verdicts.best, verdicts.first, verdicts.gauges, verdicts.measured
+    arms = len(shift)
     rates, pairs = plan.kind == BETA_BINOMIAL, candidates[-1] >= arms
     fresh = np.zeros(arms, np.bool_)
     touched = np.empty(arms, np.int64)
@@ -369,17 +385,18 @@ def judge_block(
             elif pairs:
                 now[a, CENTRE] = shift[a] + state[a, fields.Y] / n
         for q in candidates:
-            a, b = questions.arms[q, 0], questions.arms[q, 1]
+            question = ask(questions, q)
+            a, b = question.a, question.b
             touches = fresh[a] or (b >= 0 and fresh[b])
             if touches and state[a, fields.ARRIVED] > 0.0 and (b < 0 or state[b, fields.ARRIVED] > 0.0):
                 if rates and b >= 0:
-                    near = rate_pair_score(now, a, b, null[a] - null[b], NEAR, plan)
+                    near = rate_pair_score(now, question, NEAR, plan)
                     if near == 0.0 or near <= best[q]:
                         continue
                     for arm in (a, b):
                         if measured[arm] < state[arm, fields.ARRIVED]:
                             measure(now, measured, arm, state, shift, plan)
-                value = question_score(now, state, shift, a, b, null, plan)
+                value = question_score(now, state, shift, question, plan)
                 best[q] = max(best[q], value)
                 for j in range(2):
                     if first[j, q] < 0 and value >= plan.levels[j if b < 0 else 2 * j]:

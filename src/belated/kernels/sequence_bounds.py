@@ -31,12 +31,24 @@ ASYMPTOTIC, SUB_GAUSSIAN, BERNSTEIN, BETA_BINOMIAL = range(4)
 CENTRE, LOWER, UPPER, PRICE = 0, 1, 2, 3
 GAUGE = 5
 
-#: Where the normal approximation of an asymptotic sequence begins to hold: from this effective size on, up to this
-#: skewness of the weighted sum, up to this relative variance of the estimated variance.
-LEAST_SIZE, MOST_SKEW, MOST_DOUBT = 25.0, 0.5, 0.1
 
-#: How much rounding may move what is held against these: however sums are added up, the verdict is the same.
+class NormalRange(NamedTuple):
+    """Where the normal approximation of an asymptotic sequence holds."""
+
+    least_size: float  # the effective size
+    most_skew: float  # the skewness of the weighted sum
+    most_doubt: float  # the relative variance of the estimated variance
+
+
+#: The range of sequences that are tested at every arrival.
+EVERY_ARRIVAL = NormalRange(least_size=25.0, most_skew=0.5, most_doubt=0.1)
+
+#: How much rounding may move what is held against it: however sums are added up, the verdict is the same.
 ROUNDING = 1e-9
+
+#: Outcomes do not vary if the sum of squares about their mean is no more than this share of that about the shift, which
+#: is rounding, or so small that fourth powers of such outcomes are no numbers.
+NO_SPREAD, TINY_SPREAD = 1e-12, 1e-145
 
 #: Bets below which a series is the cost: its ninth term is the first that it lacks.
 SMALL = 1 / 32
@@ -147,7 +159,7 @@ def shape(state: Array, a: int) -> tuple[float, float, float]:
     y2, y3 = state[a, fields.Y2], state[a, fields.Y3]
     mean = state[a, fields.Y] / n
     spread = y2 - n * mean * mean
-    if not spread > 1e-12 * y2 or spread < 1e-145:  # fourth powers of such outcomes are no numbers
+    if not spread > NO_SPREAD * y2 or spread < TINY_SPREAD:
         return 0.0, 0.0, 0.0
     third = y3 - mean * (3.0 * y2 - 2.0 * n * mean * mean)
     fourth = state[a, fields.Y4] - mean * (4.0 * y3 - mean * (6.0 * y2 - 3.0 * n * mean * mean))
@@ -187,11 +199,13 @@ def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan
         now[a, LOWER] = plan.sigma * plan.sigma * scale
         now[a, UPPER] = now[a, LOWER]
         return
-    if w * w < (1.0 - ROUNDING) * LEAST_SIZE * v:
+    if w * w < (1.0 - ROUNDING) * EVERY_ARRIVAL.least_size * v:
         return
     variance, skew, doubt = shape(state, a)
     lean = abs(skew)
-    if variance == 0.0 or not (lean <= (1.0 + ROUNDING) * MOST_SKEW and doubt <= (1.0 + ROUNDING) * MOST_DOUBT):
+    if variance == 0.0 or not (
+        lean <= (1.0 + ROUNDING) * EVERY_ARRIVAL.most_skew and doubt <= (1.0 + ROUNDING) * EVERY_ARRIVAL.most_doubt
+    ):
         return  # also if a power is beyond what numbers can hold
     # a skewed sum's studentised value is skewed the other way, and a variance in doubt is too small when the mean is:
     # reach further on the side of the long tail

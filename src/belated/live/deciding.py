@@ -192,13 +192,12 @@ def answer_of(function: Callable[[*_Values], _Result], *values: *_Values) -> _Re
 def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list[float], step: int) -> list[float]:
     """Ask the kernel that simulations run; it is imported here, because it brings numba."""
     from belated.kernels import bandit, experiment
-    from belated.kernels.thompson import new_memo
-    from belated.simulation.stage import kernel_rule
+    from belated.simulation.stage import kernel_rule, memo_of
 
     horizon = 1 << max(step.bit_length(), 10)  # shares by step are a table: it grows by doubling
     rule = kernel_rule(tuple(chosen), policy, horizon)
-    thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
     p, first, second = (np.zeros(len(chosen)) for _ in range(3))
-    memo = new_memo(len(chosen)) if thompson else None  # a new one: what it keeps would show in the last bits
-    bandit.decide(p, rule, np.array(counts, float), np.array(totals, float), step, first, second, memo)
+    known = experiment.Known(np.array(counts, float), np.array(totals, float), step)
+    memo = memo_of(rule, len(chosen))  # a new one: what it keeps would show in the last bits
+    bandit.decide(p, rule, known, experiment.Posterior(first, second), memo)
     return [float(each) for each in p]

@@ -473,19 +473,18 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
 
     def add(start: int, stop: int) -> kernel.Totals:
         spread, own = empty_bins(len(bins.edges), cells)
-        totals = kernel.totals(spread, own, h, m, covariates, segments)
+        totals = kernel.totals(
+            spread, own, h, m, shift=log.cell_anchor, plain=about.plain, covariates=covariates, segments=segments
+        )
         calendar.last[start:stop] = -1
         kernel.accumulate(
             totals,
             rows,
             calendar,
             bins,
-            log.cell_anchor,
             weighting._replace(remaining=np.ones(cells)),
             modelling._replace(arrived_n=np.zeros(cells), arrived_y=np.zeros(cells)),
-            about.plain,
-            start,
-            stop,
+            kernel.Stretch(start, stop),
         )
         return totals
 

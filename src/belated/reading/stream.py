@@ -431,7 +431,16 @@ def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[lis
     sums, after = [], None
     for weights, model in plan.parts:
         spread, own = empty_bins(len(bins.edges), cells)
-        totals = kernel.totals(spread, own, np.empty((0, arms)), np.empty(0), rows.x.shape[1], cells // arms)
+        totals = kernel.totals(
+            spread,
+            own,
+            np.empty((0, arms)),
+            np.empty(0),
+            shift=shift,
+            plain=plan.plain,
+            covariates=rows.x.shape[1],
+            segments=cells // arms,
+        )
         weighting = weights.weighting_of(cells)
         if plan.layout is not None and plan.layout.merged:
             weighting = weighting._replace(even_from=plan.layout.even_from(arms))
@@ -443,12 +452,9 @@ def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[lis
                 rows,
                 kernel.Calendar(np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)),
                 bins,
-                shift,
                 weighting,
                 model.modelling_of(cells)._replace(arrived_n=n_before, arrived_y=y_before),
-                plan.plain,
-                ahead,
-                stop,
+                kernel.Stretch(ahead, stop),
             )
         if calendar:
             after = n_before, y_before

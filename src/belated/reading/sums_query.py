@@ -317,8 +317,8 @@ def _learned(
     """
     import ibis
 
-    arms, is_seen = len(shift) // cells.segments, rows.arrived.notnull() if last is None else rows.arrived <= last
-    each = rows.filter(is_seen)
+    arms, has_arrived = len(shift) // cells.segments, rows.arrived.notnull() if last is None else rows.arrived <= last
+    each = rows.filter(has_arrived)
     rows, each = engine_of(rows).once(rows), engine_of(rows).once(each)
     bins = _bins(rows, cuts)
     segment = [name for name in bins if name == "place"]

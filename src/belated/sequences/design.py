@@ -61,8 +61,8 @@ def resolve_kind(
         return "bernstein"
     if bounds is None and sigma is not None:
         return "sub_gaussian"
-    both_seen = arrivals.outside(0, 0) is not None and arrivals.outside(1, 1) is not None
-    if both_seen and arrivals.outside(0, 1, ends=True) is None:
+    both_arrived = arrivals.outside(0, 0) is not None and arrivals.outside(1, 1) is not None
+    if both_arrived and arrivals.outside(0, 1, ends=True) is None:
         return "beta_binomial"
     return "asymptotic" if bounds is None else "bernstein"
 
@@ -88,6 +88,11 @@ class Design:
     baseline: int | None
     null: Array
     cap: float | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether outcomes are 0 or 1, and intervals those of the beta-binomial mixture."""
+        return self.kind == "beta_binomial"
 
     @property
     def n_contrasts(self) -> int:

@@ -24,6 +24,7 @@ from belated.log.labels import arm_index
 from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.record import ArrivedRows, Record
+from belated.sequences.versions import deviation
 from belated.summaries.caps import Cap, cut
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.signs import single_value, single_value_words
@@ -96,7 +97,7 @@ class History:
 
     def _check(self, arrivals: ArrivedRows) -> None:
         """Raise if the kind of the sequence does not allow an outcome."""
-        bounds, binary = self.design.bounds, self.design.kind == "beta_binomial"
+        bounds, binary = self.design.bounds, self.design.is_binary
         bad = None if bounds is None else arrivals.outside(*bounds, ends=binary)
         if bounds is None or bad is None:
             return
@@ -133,7 +134,7 @@ class History:
         """The gauges of each arm at each look, (looks, arms, gauge); not used by beta-binomial sequences."""
         if self._gauges is None:
             self._gauges = np.empty((len(self.states), len(self.design.arms), kernel.GAUGE))
-            if self.design.kind != "beta_binomial":
+            if not self.design.is_binary:
                 with np.errstate(all="ignore"):
                     kernel.gauges(self._gauges, np.array(self.states), self.record.shift, self.design.plan)
         return self._gauges
@@ -257,8 +258,7 @@ def _require_same(history: History, log: Log, before: Array) -> None:
     pi = log.propensity[before, code] if log.has_all_propensities else log.propensity[before]
     for weights, field in ((None, fields.ARRIVED), (1 / pi, fields.W2), (y, fields.Y)):
         then = state[:, field]
-        apart = np.abs(np.bincount(code, weights, minlength=k) - then)
-        apart /= 1e-6 * (1 + np.abs(then) + np.sqrt(state[:, fields.Y2]))
+        apart = deviation(np.bincount(code, weights, minlength=k), then, 1 + np.sqrt(state[:, fields.Y2]))
         if (apart > 1).any():
             arm = one_line(repr(history.design.arms[int(np.argmax(apart))]))
             raise LogError(

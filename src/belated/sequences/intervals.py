@@ -11,7 +11,7 @@ from belated.base.roots import last_above_0
 from belated.base.text import one_line
 from belated.kernels import fields
 from belated.kernels import sequence_bounds as kernel
-from belated.kernels.sequence_bounds import LEAST_SIZE, MOST_DOUBT, ROUNDING
+from belated.kernels.sequence_bounds import EVERY_ARRIVAL, ROUNDING
 from belated.sequences.history import History
 
 
@@ -32,7 +32,7 @@ def reach(history: History, look: int, arm: int, threshold: float) -> tuple[floa
         return math.nan, math.inf, math.inf
     if history.single_value is not None:
         return float(shift + state[fields.WY] / state[fields.W]), math.inf, math.inf
-    if design.kind == "beta_binomial":
+    if design.is_binary:
         ones = float(round(state[fields.Y] + n * shift))
         low, high = (kernel.limit(ones, n - ones, threshold, upper, design.plan) for upper in (False, True))
         return ones / n, ones / n - low, high - ones / n
@@ -80,9 +80,9 @@ def score_null(history: History, a: int, b: int | None, together: int) -> tuple[
     pair = design.pair_question(a, b)
     if pair is not None and together in (1, design.n_contrasts):
         score, first = record.verdict(pair, joint=together > 1)
-        return max(score, excluding_threshold(history, a, b) if design.kind == "beta_binomial" else 0.0), first
+        return max(score, excluding_threshold(history, a, b) if design.is_binary else 0.0), first
     null, threshold = design.null_of(a, b), design.threshold(together)
-    if design.kind == "beta_binomial":
+    if design.is_binary:
         outside = [not low <= null <= high for _, low, high in intervals(history, a, b, threshold)]
         scores = np.where(outside, threshold, 0.0)
         scores[-1] = max(scores[-1], excluding_threshold(history, a, b))
@@ -115,10 +115,10 @@ def silence(history: History, arm: int) -> str | None:
         return None
     bounded = "a sequence with bounds (`bounds=`, `cap=`; --bounds, --cap) does not"
     size = state[fields.W] ** 2 / state[fields.W2]
-    if size < (1 - ROUNDING) * LEAST_SIZE:
+    if size < (1 - ROUNDING) * EVERY_ARRIVAL.least_size:
         return (
             f"Arm {name} has an effective sample size of {size:.3g} ({n:,} arrived outcomes); an asymptotic sequence "
-            f"needs {LEAST_SIZE:.0f}, {bounded}."
+            f"needs {EVERY_ARRIVAL.least_size:.0f}, {bounded}."
         )
     variance, _, doubt = kernel.shape(history.record.state, arm)
     if variance == 0 and state[fields.Y] != 0:
@@ -129,10 +129,11 @@ def silence(history: History, arm: int) -> str | None:
             f"unknown. An asymptotic sequence needs it; {bounded}, nor does one for 0/1 outcomes "
             "(kind='beta_binomial'; --kind)."
         )
-    if doubt > MOST_DOUBT:
+    if doubt > EVERY_ARRIVAL.most_doubt:
         return (
             f"A few outcomes make up most of the variance of arm {name}, so its relative error is "
-            f"{math.sqrt(doubt):.0%}; an asymptotic sequence needs {math.sqrt(MOST_DOUBT):.0%} or less, {bounded}."
+            f"{math.sqrt(doubt):.0%}; an asymptotic sequence needs {math.sqrt(EVERY_ARRIVAL.most_doubt):.0%} or less, "
+            f"{bounded}."
         )
     return (
         f"The outcomes of arm {name} are few and skewed, so their mean is not yet close to normal. An asymptotic "

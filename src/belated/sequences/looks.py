@@ -131,8 +131,7 @@ class Looks(ABC):
         bottom, top = (-math.inf, math.inf) if self.design.bounds is None else self.design.bounds
         if b is not None:
             bottom, top = bottom - top, top - bottom
-        binary = self.design.kind == "beta_binomial"
-        factor = 1.0 if binary else 2 * threshold + reach.price
+        factor = 1.0 if self.design.is_binary else 2 * threshold + reach.price
         below, above = (math.sqrt(float(np.sum(side * factor))) for side in (reach.lower, reach.upper))
         if math.isnan(reach.estimate):
             return BandPoint(reach.estimate, bottom, top)
@@ -142,7 +141,7 @@ class Looks(ABC):
         """Return the largest score of a look against the null, and the first look whose score exceeds the threshold."""
         null, threshold = self.design.null_of(a, b), self.design.threshold(together)
         looks = range(len(self.times))
-        if self.design.kind == "beta_binomial":
+        if self.design.is_binary:
             first = next((look for look in looks if self._distance(look, a, b, threshold) > 0), None)
             return self._largest_threshold(a, b), None if first is None else self.times[first]
         scores = [self._score(look, a, b, null) for look in looks]

@@ -20,19 +20,20 @@ from belated.base.text import count, one_line
 from belated.estimation.estimators import ESTIMATORS
 from belated.kernels import jit
 from belated.kernels import sequence_bounds as kernel
-from belated.kernels.sequence_bounds import ROUNDING
+from belated.kernels.sequence_bounds import ROUNDING, NormalRange
 from belated.log.clock import Clock
 from belated.log.events import Events
 from belated.log.log import Log
 from belated.sequences.design import KIND_OPTIONS, Design, KindOption, SequenceKind
 from belated.sequences.looks import LookReach, Looks
+from belated.sequences.versions import deviation
 from belated.summaries.maturing import Exposure, Happened, matured_outcomes
 from belated.summaries.sums import Sums
 
 #: Where intervals become finite. Beta-binomial: the rows whose window has closed, and the events. Normal mixtures: the
-#: effective number of rows whose window has closed, the skewness of the sum, and the relative variance of its variance.
+#: effective number of rows whose window has closed, the skewness and the doubt of their sum.
 LEAST_CLOSED, LEAST_EVENTS = 10, 2
-LEAST_SIZE, MOST_SKEW, MOST_DOUBT = 25.0, 0.5, 0.2
+OPEN_WINDOWS = NormalRange(least_size=25.0, most_skew=0.5, most_doubt=0.2)
 
 #: The work of finding a p-value of one arm, in units of `jit.ready`.
 _LIMIT_STEPS = 30_000
@@ -162,16 +163,12 @@ class MaturingLooks(Looks):
 
     # ---------------------------------------------------------------- looking
 
-    @property
-    def _is_binary(self) -> bool:
-        return self.design.kind == "beta_binomial"
-
     def _lives(self, log: Log) -> Lives:
-        return Lives(log, weighted=not self._is_binary)
+        return Lives(log, weighted=not self.design.is_binary)
 
     def follow(self, log: Log, moments: Array) -> None:
         """Look at a log at some times."""
-        if self._is_binary:
+        if self.design.is_binary:
             jit.ready(len(moments) * len(log.arms) * _LIMIT_STEPS)
         lives = self._lives(log)
         self.states += [lives.at(moment) for moment in moments]
@@ -189,7 +186,8 @@ class MaturingLooks(Looks):
             raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
         before, known = self._lives(log).at(self.times[-1]), self.states[-1]
         for name in ("mean", "rows", "open", "events"):
-            if not np.allclose(getattr(before, name), getattr(known, name), rtol=1e-6, equal_nan=True):
+            scale = np.sqrt(known.variance) if name == "mean" else 0.0
+            if (deviation(getattr(before, name), getattr(known, name), scale) > 1).any():
                 raise LogError(
                     "This log is not a later version of the same one: what had been assigned or had happened by the "
                     f"last look, {self.clock.text(self.times[-1])}, differs. If events are recorded late, give the lag."
@@ -209,14 +207,14 @@ class MaturingLooks(Looks):
     def _is_silent(self, look: int, arm: int) -> bool:
         """Whether an arm's interval is infinite at a look."""
         now = self.states[look]
-        if self._is_binary:
+        if self.design.is_binary:
             enough = now.rows[arm] >= LEAST_CLOSED and now.events[arm] >= LEAST_EVENTS
             return not (enough and 0 < now.mean[arm] < 1 and now.variance[arm] > 0)
         return not (
             now.variance[arm] > 0
-            and now.closed[arm] >= (1 - ROUNDING) * LEAST_SIZE
-            and abs(now.skew[arm]) <= (1 + ROUNDING) * MOST_SKEW
-            and now.doubt[arm] <= (1 + ROUNDING) * MOST_DOUBT
+            and now.closed[arm] >= (1 - ROUNDING) * OPEN_WINDOWS.least_size
+            and abs(now.skew[arm]) <= (1 + ROUNDING) * OPEN_WINDOWS.most_skew
+            and now.doubt[arm] <= (1 + ROUNDING) * OPEN_WINDOWS.most_doubt
         )
 
     def _arm_reach(self, look: int, arm: int, threshold: float) -> tuple[float, float, float]:
@@ -225,7 +223,7 @@ class MaturingLooks(Looks):
             return math.inf, math.inf, 0.0
         now = self.states[look]
         mean, variance = float(now.mean[arm]), float(now.variance[arm])
-        if self._is_binary:
+        if self.design.is_binary:
             size = mean * (1 - mean) / variance
             low, high = (
                 kernel.limit(size * mean, size * (1 - mean), threshold, upper, self.design.plan)
@@ -254,15 +252,15 @@ class MaturingLooks(Looks):
             return None
         now, name = self.states[-1], one_line(repr(self.design.arms[arm]))
         happened = f"{count(int(now.rows[arm]), 'closed window')} and {count(int(now.events[arm]), 'event')}"
-        if self._is_binary:
+        if self.design.is_binary:
             return (
                 f"Arm {name} has {happened}; a sequence needs {LEAST_CLOSED} and {LEAST_EVENTS}, and rows without an "
                 "event."
             )
-        if not now.closed[arm] >= (1 - ROUNDING) * LEAST_SIZE:
+        if not now.closed[arm] >= (1 - ROUNDING) * OPEN_WINDOWS.least_size:
             return (
                 f"Arm {name} has an effective number of {np.nan_to_num(now.closed[arm]):.3g} closed windows; a "
-                f"sequence needs {LEAST_SIZE:.0f}."
+                f"sequence needs {OPEN_WINDOWS.least_size:.0f}."
             )
         return (
             f"The outcomes of arm {name} do not vary, or are few and skewed, so their mean is not yet close to normal. "

@@ -77,7 +77,7 @@ class Record:
             """Call a task for the blocks that begin in each range of arrivals."""
             jit.in_stretches(len(arrivals), lambda start, stop: task(*np.searchsorted(cuts, (start, stop))))
 
-        weighted = design.kind != "beta_binomial"
+        weighted = not design.is_binary
         sum_blocks, sum_bets = arrivals.kernel(kernel.sum_blocks), arrivals.kernel(kernel.sum_bets)
         in_stretches(lambda first, last: sum_blocks(blocks, first, last, columns, weighted))
         blocks.states[0] = self.state

@@ -20,19 +20,19 @@ from belated.base.text import one_line
 from belated.estimation.estimators import ESTIMATORS, evaluate
 from belated.kernels import jit
 from belated.kernels import sequence_bounds as kernel
-from belated.kernels.sequence_bounds import ROUNDING
+from belated.kernels.sequence_bounds import ROUNDING, NormalRange
 from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.sequences.design import Design, KindOption, SequenceKind, resolve_kind
 from belated.sequences.looks import LookReach, Looks
 from belated.sequences.record import ArrivedRows
+from belated.sequences.versions import deviation
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 
-#: Where intervals become finite: the effective size of every cell, or its number of 0/1 outcomes; the skewness of the
-#: sum, and the relative variance of its variance.
-LEAST_SIZE, MOST_SKEW, MOST_DOUBT = 10.0, 0.5, 0.2
-
+#: Where intervals become finite: the effective size of every cell, or its number of 0/1 outcomes; the skewness and the
+#: doubt of the sum over cells.
+OVER_SEGMENTS = NormalRange(least_size=10.0, most_skew=0.5, most_doubt=0.2)
 
 #: The work of finding a p-value of one cell, in units of `jit.ready`.
 _LIMIT_STEPS = 30_000
@@ -131,7 +131,7 @@ class StandardisedLooks(Looks):
 
     def follow(self, log: Log, moments: Array) -> None:
         """Look at a log at some times."""
-        if self.design.kind == "beta_binomial":
+        if self.design.is_binary:
             jit.ready(len(moments) * len(log.cell_anchor) * _LIMIT_STEPS)
         sums = _sums_of_looks(log, moments)
         self._sums += sums
@@ -150,9 +150,9 @@ class StandardisedLooks(Looks):
             raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
         parts, then = [ESTIMATORS["dipw"].parts], self._sums[-1]
         before = log.sums(parts, np.array([self.times[-1]]), plain=False)[0][0]
-        same = before.recentred(then.shift)
+        same, scale = before.recentred(then.shift), 1 + np.sqrt(then["y2"]).max()
         for name in ("assigned", "arrived", "y"):
-            if not np.allclose(same[name], then[name], rtol=1e-6, atol=1e-6 * (1 + np.sqrt(then["y2"]).max())):
+            if (deviation(same[name], then[name], scale) > 1).any():
                 raise LogError(
                     "This log is not a later version of the same one: what had been assigned or had arrived by the "
                     f"last look, {self.clock.text(self.times[-1])}, differs."
@@ -179,16 +179,15 @@ class StandardisedLooks(Looks):
 
     def _closed(self, cells: CellsAtLook, c: Array) -> bool:
         """Whether some cell has too few outcomes."""
-        used = cells.arrived if self.design.kind == "beta_binomial" else cells.size
-        return not bool((used[:, c != 0] >= (1 - ROUNDING) * LEAST_SIZE).all())
+        used = cells.arrived if self.design.is_binary else cells.size
+        return not bool((used[:, c != 0] >= (1 - ROUNDING) * OVER_SEGMENTS.least_size).all())
 
     def _reach(self, look: int, a: int, b: int | None, threshold: float) -> LookReach:
         """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
         cells, c = self._cells[look], self._coefficients(a, b)
         with np.errstate(invalid="ignore"):
             by_segment = np.where(c != 0, cells.value, 0.0) @ c
-        binary = self.design.kind == "beta_binomial"
-        if binary:
+        if self.design.is_binary:
             by_segment = np.divide(
                 cells.ones, cells.arrived, out=np.full(cells.ones.shape, math.nan), where=cells.arrived > 0
             )[:, c != 0] @ c[c != 0]  # fmt: skip
@@ -200,7 +199,7 @@ class StandardisedLooks(Looks):
         eta = self.design.plan.eta
         spread = max(float(cells.shares @ by_segment**2) - estimate**2, 0.0)
         shares, price = spread / cells.rows * (1 + eta / cells.rows), math.log1p(cells.rows / eta)
-        if binary:
+        if self.design.is_binary:
             lower, upper = self._binary(cells, c, coefficient, threshold)
             of_shares = shares * (2 * threshold + price)
             return LookReach(
@@ -213,8 +212,8 @@ class StandardisedLooks(Looks):
         lean, total = np.abs(skew), float(own.sum())
         if not (
             total > 0
-            and float(np.sum(own**1.5 * lean)) <= (1 + ROUNDING) * MOST_SKEW * total**1.5
-            and float(np.sum(own**2 * doubt)) <= (1 + ROUNDING) * MOST_DOUBT * total**2
+            and float(np.sum(own**1.5 * lean)) <= (1 + ROUNDING) * OVER_SEGMENTS.most_skew * total**1.5
+            and float(np.sum(own**2 * doubt)) <= (1 + ROUNDING) * OVER_SEGMENTS.most_doubt * total**2
         ):
             return silent
         eta_cell = eta / len(self.labels)
@@ -244,13 +243,13 @@ class StandardisedLooks(Looks):
             return self._only_events
         cells, labels = self._cells[-1], self._sums[-1].segments
         name = one_line(repr(self.design.arms[arm]))
-        used = (cells.arrived if self.design.kind == "beta_binomial" else cells.size)[:, arm]
+        used = (cells.arrived if self.design.is_binary else cells.size)[:, arm]
         least = int(np.argmin(np.nan_to_num(used)))
         if labels is not None and self._closed(cells, self._coefficients(arm, None)):
             where = one_line(repr(labels.labels[least]))
             return (
                 f"Arm {name} has an effective sample size of {np.nan_to_num(used[least]):.3g} in segment {where}; a "
-                f"sequence over segments needs {LEAST_SIZE:.0f} in each."
+                f"sequence over segments needs {OVER_SEGMENTS.least_size:.0f} in each."
             )
         if not math.isfinite(float(self._reach(-1, arm, None, 1.0).lower.sum())):
             return (

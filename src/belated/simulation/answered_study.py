@@ -35,7 +35,7 @@ from belated.estimation.intervals import (
 )
 from belated.estimation.standardised import Population, cell_statistics, with_estimated_shares
 from belated.estimation.target import Target
-from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
+from belated.kernels.moments import ARRIVED, ASSIGNED
 from belated.log.log import Log
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.performance import Performance
@@ -126,8 +126,8 @@ def _counts(log: Log) -> Array:
     if log.segment_column is not None:
         cell, cells = log.segment_column.code * arms + log.code, len(log.segment_column.labels) * arms
     counts = np.zeros((cells, 2))
-    counts[:, ASSIGNED_ROWS] = np.bincount(cell, minlength=cells)
-    counts[:, ARRIVED_ROWS] = np.bincount(cell[log.arrived], minlength=cells)
+    counts[:, ASSIGNED] = np.bincount(cell, minlength=cells)
+    counts[:, ARRIVED] = np.bincount(cell[log.arrived], minlength=cells)
     return counts
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from belated.kernels import contextual as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams
-from belated.kernels.thompson import new_memo
 from belated.log.log import Log
 from belated.log.segments import SegmentColumn, covariates_of
 from belated.simulation.contextual import ContextualBandit
+from belated.simulation.groups import GroupStart
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import log_of_rows
@@ -39,22 +39,25 @@ class ContextualStage:
             slopes=bandit.slope_matrix,
             odds=np.array([bandit.arrival.get(name, 0.0) for name in bandit.covariates], dtype=np.float64),
         )
-        shares = bandit.mix if policy.by_segment else np.ones(1)
-        self.burn_in = np.array([policy.burn_in_steps(share * horizon) for share in shares])
-        even = rule.parameters if rule.kind == experiment.FIXED else np.full(len(arms), 1 / len(arms))
-        self.start = np.tile(even, (len(shares), 1))
-        thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
-        self.memo = np.array([new_memo(len(arms)) for _ in shares]) if thompson else None
+        self.start = GroupStart(policy, rule, bandit.mix, horizon, len(arms))
         self.waiting = kernel.new_waiting(horizon)
         self.play = kernel.play if self.own.function is None else kernel.for_own_policy(self.own.plain)
 
     def rows(self, seed: int, replication: int) -> kernel.Played:
         """Simulate one replication."""
         rows = kernel.new_rows(self.horizon, len(self.bandit.arms), len(self.bandit.covariates))
-        groups = kernel.new_groups(self.burn_in, self.start)
+        groups = self.start.groups()
         stream = streams(seed, np.array([replication]))[0]
         failed = self.own.call(
-            self.play, stream, self.experiment, self.contexts, self.own.function, self.memo, groups, self.waiting, rows
+            self.play,
+            stream,
+            self.experiment,
+            self.contexts,
+            self.own.function,
+            self.start.memo,
+            groups,
+            self.waiting,
+            rows,
         )
         if failed >= 0:
             self.waiting = kernel.new_waiting(self.horizon)

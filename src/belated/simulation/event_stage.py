@@ -9,18 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.kernels import event_bandit as kernel
 from belated.kernels import experiment
-from belated.kernels.contextual import new_groups
 from belated.kernels.streams import streams
-from belated.kernels.thompson import new_memo
 from belated.log.events import Events
 from belated.log.log import Log
 from belated.log.segments import SegmentColumn
 from belated.simulation.arms import empirical
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_delays
+from belated.simulation.groups import GroupStart
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import log_of_rows
@@ -28,12 +26,10 @@ from belated.simulation.stage import kernel_arms, kernel_delays, kernel_rule
 
 
 class EventRun(NamedTuple):
-    """The rows of a run, and its events: the row of each, its age and its value."""
+    """The rows of a run, and its events."""
 
     rows: kernel.EventRows
-    row: Array
-    age: Array
-    value: Array
+    events: kernel.RunEvents
 
 
 class EventStage:
@@ -63,29 +59,24 @@ class EventStage:
             valued=bandit.measure == "sum",
             maturing=policy.maturing,
         )
-        shares = mix if policy.by_segment else np.ones(1)
-        self.burn_in = np.array([policy.burn_in_steps(share * horizon) for share in shares])
-        even = rule.parameters if rule.kind == experiment.FIXED else np.full(len(arms), 1 / len(arms))
-        self.start = np.tile(even, (len(shares), 1))
-        thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
-        self.memo = np.array([new_memo(len(arms)) for _ in shares]) if thompson else None
+        self.start = GroupStart(policy, rule, mix, horizon, len(arms))
         self.play = kernel.play if self.own.function is None else kernel.for_own_policy(self.own.plain)
 
     def run(self, seed: int, replication: int) -> EventRun:
         """Simulate one replication."""
         rows = kernel.new_rows(self.horizon, len(self.bandit.arms))
-        groups = new_groups(self.burn_in, self.start)
+        groups = self.start.groups()
         stream = streams(seed, np.array([replication]))[0]
-        failed, *events = self.own.call(
-            self.play, stream, self.experiment, self.laws, self.own.function, self.memo, groups, rows
+        failed, events = self.own.call(
+            self.play, stream, self.experiment, self.laws, self.own.function, self.start.memo, groups, rows
         )
         if failed >= 0:
             raise self.own.failure(groups.arrived[failed], groups.total[failed], int(groups.step[failed]))
-        return EventRun(rows, *events)
+        return EventRun(rows, events)
 
     def log(self, seed: int, replication: int, wait: float = 0) -> Log:
         """Simulate one replication; return its log as of `wait` steps after the horizon."""
-        (segment, code, propensity), row, age, value = self.run(seed, replication)
+        (segment, code, propensity), (row, age, value) = self.run(seed, replication)
         nothing = np.zeros(self.horizon)
         labels = self.bandit.labels if isinstance(self.bandit, ContextualBandit) else None
         held = None if labels is None else SegmentColumn(labels, segment)

@@ -29,27 +29,27 @@ class Performance:
     high: Array
 
     @cached_property
-    def _there(self) -> Array:
+    def _has_interval(self) -> Array:
         return np.asarray(np.isfinite(self.low) & np.isfinite(self.high))
 
     @property
     def missing(self) -> int:
         """The number of replications without an interval."""
-        return int((~self._there).sum())
+        return int((~self._has_interval).sum())
 
     @property
     def replications(self) -> int:
         """The number of replications with an interval."""
-        return int(self._there.sum())
+        return int(self._has_interval.sum())
 
     @property
     def studentised(self) -> Array:
         """Errors divided by standard errors, of replications with an interval."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((self.error / self.std_error)[self._there])
+            return np.asarray((self.error / self.std_error)[self._has_interval])
 
     def _mean(self, values: Array) -> float:
-        return float(values[self._there].mean()) if self.replications else math.nan
+        return float(values[self._has_interval].mean()) if self.replications else math.nan
 
     @property
     def bias(self) -> float:
@@ -64,7 +64,7 @@ class Performance:
     @property
     def sd(self) -> float:
         """The standard deviation of the estimate."""
-        return float(self.error[self._there].std(ddof=1)) if self.replications > 1 else math.nan
+        return float(self.error[self._has_interval].std(ddof=1)) if self.replications > 1 else math.nan
 
     @property
     def mean_se(self) -> float:

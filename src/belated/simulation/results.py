@@ -26,7 +26,7 @@ from belated.estimation.intervals import (
     settle_interval,
 )
 from belated.estimation.target import Target
-from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
+from belated.kernels.moments import ARRIVED, ASSIGNED
 from belated.simulation import study_files
 from belated.simulation.contextual import AnyBandit, cell_arms
 from belated.simulation.moments import sums_of_runs
@@ -333,9 +333,9 @@ class PolicyTable(Table):
         study = self.study
         # by arm, or in a contextual bandit by segment and arm
         gaps = (np.nanmax(study.means, axis=-1, keepdims=True) - study.means).ravel()
-        regrets = {h: m[:, :, ASSIGNED_ROWS] @ gaps for h, m in study.moments.items()}
+        regrets = {h: m[:, :, ASSIGNED] @ gaps for h, m in study.moments.items()}
         rows = {
-            h: m[:, :, [ASSIGNED_ROWS, ARRIVED_ROWS]].reshape(len(m), -1, len(study.arms), 2).sum(axis=1)
+            h: m[:, :, [ASSIGNED, ARRIVED]].reshape(len(m), -1, len(study.arms), 2).sum(axis=1)
             for h, m in study.moments.items()
         }
         errors = [float(r.std(ddof=1)) / math.sqrt(len(r)) for r in regrets.values()]

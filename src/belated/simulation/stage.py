@@ -15,6 +15,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import PolicyError
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
+from belated.kernels.moments import MOMENTS
 from belated.kernels.streams import streams
 from belated.kernels.thompson import new_memo
 from belated.simulation.arms import Arm
@@ -34,12 +35,12 @@ class Stage:
         self.experiment = experiment.ExperimentArrays(
             arms=kernel_arms(bandit.arms.values()), delays=delays, rule=rule, horizon=horizon, last=horizon, peek=False
         )
-        thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
-        self.desk = experiment.new_desk(self.n_arms, memo=new_memo(self.n_arms) if thompson else None)
+        memo = memo_of(rule, self.n_arms)
+        self.desk = experiment.new_desk(self.n_arms, memo=memo)
         at_once = (delays.tail == experiment.NO_TAIL).all() and np.isin(delays.values, (0, experiment.NEVER)).all()
         self.calendar = None if at_once else experiment.new_calendar(horizon)
         # studies of two arms have a kernel of their own, but for Thompson sampling, which takes longer than its loops
-        self.two = True if self.n_arms == 2 and not thompson else None
+        self.two = True if self.n_arms == 2 and memo is None else None
         self.play, self.replicate = kernel.play, kernel.replicate
         if self.own.function is not None:
             self.play, self.replicate = kernel.for_own_policy(self.own.plain)
@@ -49,7 +50,7 @@ class Stage:
 
         They are analysed `wait` steps after the horizon.
         """
-        out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
+        out = np.zeros((stop - start, self.n_arms, len(MOMENTS)))
         last = self.horizon + int(min(wait, experiment.LONGEST))
         _, failed = self.own.call(
             self.replicate,
@@ -77,8 +78,7 @@ class Stage:
             failed = self.own.call(
                 self.play,
                 stream,
-                start + 1,
-                stop + 1,
+                experiment.Steps(start + 1, stop + 1),
                 self.experiment,
                 self.own.function,
                 None,  # one log is soon played: compiling it for two arms would take longer than it saves
@@ -130,7 +130,7 @@ def kernel_delays(delays: Sequence[Delay]) -> experiment.Delays:
         parameters[: len(delay.parameters), k] = delay.parameters[:2]
     return experiment.Delays(
         sure=np.array([table.sure for table in tables]),
-        comes=np.array([table.comes for table in tables]),
+        arrives=np.array([table.arrives for table in tables]),
         guide=np.stack([table.guide for table in tables]),
         starts=np.cumsum([0, *(len(table.values) for table in tables)])[:-1],
         cumulative=np.concatenate([table.cumulative for table in tables]),
@@ -147,7 +147,7 @@ class _Table(NamedTuple):
 
     tail: int
     sure: bool
-    comes: float
+    arrives: float
     guide: Array
     values: Array
     cumulative: Array
@@ -156,16 +156,16 @@ class _Table(NamedTuple):
 def _table(delay: Delay) -> _Table:
     tail = experiment.TAILS.index(delay.name) if delay.name in experiment.TAILS else experiment.NO_TAIL
     steps, chances = delay.table
-    come = 1.0 - delay.never
-    chances = chances * come
+    ever = 1.0 - delay.never
+    chances = chances * ever
     ends = [experiment.TAIL, experiment.NEVER] if tail else [experiment.NEVER]
-    cumulative = np.concatenate([chances, [come] * (len(ends) - 1), [2.0]])
+    cumulative = np.concatenate([chances, [ever] * (len(ends) - 1), [2.0]])
     sure = bool(len(steps) and steps[0] == 0 and chances[0] >= 1)
     shares = np.arange(experiment.GUIDE) / experiment.GUIDE
     return _Table(
         tail=tail,
         sure=sure,
-        comes=2.0 if sure else float(cumulative[-2]) if len(cumulative) > 1 else 0.0,
+        arrives=2.0 if sure else float(cumulative[-2]) if len(cumulative) > 1 else 0.0,
         guide=np.searchsorted(cumulative, shares, side="right").astype(np.int32),
         values=np.concatenate([np.minimum(steps, experiment.LONGEST).astype(np.int64), ends]),
         cumulative=cumulative,
@@ -198,6 +198,13 @@ def kernel_rule(arms: tuple[Label, ...], policy: Policy, horizon: int) -> experi
         burn_in=policy.burn_in_steps(horizon),
         batch=min(policy.batch, horizon),
     )
+
+
+def memo_of(rule: experiment.Rule, n_arms: int) -> Array | None:
+    """Return a memo of nothing yet for Thompson sampling, None for any other policy."""
+    if rule.kind not in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA):
+        return None
+    return np.asarray(new_memo(n_arms))
 
 
 @lru_cache(maxsize=16)  # tasks of one study share it: powers cost as much as playing a step

@@ -18,7 +18,7 @@ from belated.base.errors import BelatedError, OptionError
 from belated.base.files import check_file, write_whole
 from belated.base.text import shown
 from belated.estimation.target import Target
-from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS, MOMENTS
+from belated.kernels.moments import ARRIVED, ASSIGNED, MOMENTS
 from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit
 from belated.simulation.description import bandit_from, bandit_to, policy_from, policy_to
@@ -152,7 +152,7 @@ def _moments(given: Array, horizon: int, arms: int) -> Array:
     """Return the moments of the runs at a horizon, or raise if they are inconsistent with it."""
     if given.dtype != np.float64 or given.ndim != 3 or len(given) < 2 or given.shape[1:] != (arms, len(MOMENTS)):
         raise OptionError(f"its runs at horizon {horizon:,} are of shape {given.shape} and type {given.dtype}.")
-    assigned, arrived = given[:, :, ASSIGNED_ROWS], given[:, :, ARRIVED_ROWS]
+    assigned, arrived = given[:, :, ASSIGNED], given[:, :, ARRIVED]
     fits = (arrived >= 0) & (arrived <= assigned) & (assigned % 1 == 0) & (arrived % 1 == 0)
     if not np.isfinite(given).all() or not fits.all() or (assigned.sum(axis=1) != horizon).any():
         raise OptionError(f"its runs at horizon {horizon:,} do not have that many assignments, or are not numbers.")

@@ -28,7 +28,7 @@ from belated.base.checks import one_of, whole
 from belated.base.columns import Array, Label
 from belated.estimation.estimators import ArmStatistics, EstimatorName
 from belated.estimation.intervals import combine
-from belated.kernels.experiment import MOMENTS
+from belated.kernels.moments import MOMENTS
 from belated.simulation import arms, delays, policies
 from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
