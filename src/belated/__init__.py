@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from belated.estimation.lift import Lift
     from belated.estimation.trajectory import Trajectory, trajectory
     from belated.log.log import Log
-    from belated.planning.pilots import Pilot, pilot
-    from belated.planning.plan import plan
-    from belated.planning.results import Plan
     from belated.reading.read import read
     from belated.reading.source import Source
     from belated.reports.rendering import report
@@ -51,6 +48,9 @@ if TYPE_CHECKING:
     from belated.simulation import arms, delays, policies
     from belated.simulation.bandits import Bandit
     from belated.simulation.contextual import ContextualBandit
+    from belated.simulation.planning.pilots import Pilot, pilot
+    from belated.simulation.planning.plan import plan
+    from belated.simulation.planning.results import Plan
     from belated.simulation.results import Study
     from belated.simulation.simulate import simulate
     from belated.simulation.study import study

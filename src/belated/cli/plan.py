@@ -114,7 +114,7 @@ def plan(
     from belated.base.checks import one_of
     from belated.estimation.estimators import ESTIMATORS
     from belated.estimation.intervals import INTERVALS
-    from belated.planning.asking import ask
+    from belated.simulation.planning.asking import ask
 
     shown_as = check_format(form)
     pilot = LogOptions(

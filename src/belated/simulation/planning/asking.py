@@ -12,12 +12,12 @@ from belated.base.text import one_line
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
 from belated.estimation.target import find_arm, read_contrast
-from belated.planning.pilots import Pilot, pilot
-from belated.planning.plan import plan
-from belated.planning.results import Plan
 from belated.reading.source import Source
 from belated.simulation.contextual import AnyBandit
 from belated.simulation.description import policy_from, read, read_toml
+from belated.simulation.planning.pilots import Pilot, pilot
+from belated.simulation.planning.plan import plan
+from belated.simulation.planning.results import Plan
 from belated.simulation.policies import Policy
 from belated.simulation.views import TargetLike
 from belated.simulation.words import policy_from_words

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from belated.base.documents import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
-from belated.planning.goals import Goal, Point
 from belated.simulation.contextual import AnyBandit
+from belated.simulation.planning.goals import Goal, Point
 from belated.simulation.policies import Policy
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Plan(Table):
 
     def plot(self) -> Figure:
         """Return a matplotlib figure of the curve, and of assignments needed by wait."""
-        from belated.planning.figure import plan_figure
+        from belated.simulation.planning.figure import plan_figure
 
         return plan_figure(self)
 

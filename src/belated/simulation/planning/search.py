@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from belated.planning.goals import Goal, Point
+from belated.simulation.planning.goals import Goal, Point
 
 #: The largest factor by which the horizon may change in one step of the search, and the range of plausible slopes.
 _LEAP = 16.0

@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 from belated.base.errors import OptionError
-from belated.planning.goals import HalfWidth, Power, read_goal
 from belated.simulation.performance import Performance
+from belated.simulation.planning.goals import HalfWidth, Power, read_goal
 
 HALF_WIDTH, POWER = HalfWidth(asked=0.5, level=0.95), Power(asked=0.8, level=0.95)
 

@@ -16,11 +16,11 @@ from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_est
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.estimation.target import Target
 from belated.log.data import Data
-from belated.planning.goals import read_goal
-from belated.planning.pilots import Pilot, pilot
-from belated.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, Planner, Runner, arm_delays
-from belated.planning.results import Plan
 from belated.simulation.contextual import AnyBandit
+from belated.simulation.planning.goals import read_goal
+from belated.simulation.planning.pilots import Pilot, pilot
+from belated.simulation.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, Planner, Runner, arm_delays
+from belated.simulation.planning.results import Plan
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check, check_horizon
 from belated.simulation.views import TargetLike, is_binary, read_known_target, true_value

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from naive.planning import kaplan_meier
 
 import belated as bl
-from belated.planning.pilots import _delays
+from belated.simulation.planning.pilots import _delays
 
 UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from belated.planning.goals import HalfWidth, Point, Power
-from belated.planning.search import solve
+from belated.simulation.planning.goals import HalfWidth, Point, Power
+from belated.simulation.planning.search import solve
 
 
 def _law(slope, root, asked=0.1):

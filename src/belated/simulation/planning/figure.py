@@ -24,7 +24,7 @@ from belated.base.figures import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from belated.planning.results import Plan
+    from belated.simulation.planning.results import Plan
 
 
 class PlanData(TypedDict):

@@ -11,7 +11,7 @@ UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 
 @pytest.mark.parametrize("goal", [{"half_width": 0.3}, {"power": 0.8}])
 def test_a_plan_is_drawn(goal):
-    from belated.planning.figure import plan_data
+    from belated.simulation.planning.figure import plan_data
 
     plan = bl.plan(bl.Bandit(PROMPT.arms, bl.delays.constant(200)), UNIFORM, **goal)
     data = plan_data(plan)

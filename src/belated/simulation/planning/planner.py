@@ -14,10 +14,10 @@ from belated.base.text import percent
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target
-from belated.planning.goals import Goal, HalfWidth, Point
-from belated.planning.results import Curve, Option, Plan
-from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms, cell_delays
+from belated.simulation.planning.goals import Goal, HalfWidth, Point
+from belated.simulation.planning.results import Curve, Option, Plan
+from belated.simulation.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
 from belated.simulation.policies import Policy
 from belated.simulation.study import LOG_COST, STEP_COSTS, study
 from belated.simulation.views import cell_weights
