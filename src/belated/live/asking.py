@@ -15,7 +15,7 @@ from belated.live.storage import Session
 from belated.live.telling import adopt
 
 #: A decision's row, as the table has it.
-Row = tuple[int, int, str, int, int, int, int | None]
+DecisionRow = tuple[int, int, str, int, int, int, int | None]
 
 #: What is asked: a unit or, in an experiment with segments, a unit and the name of its segment.
 Ask = str | tuple[str, str]
@@ -75,7 +75,7 @@ def _decide(session: Session, about: Snapshot, units: list[str], places: Places)
     return known
 
 
-def _draw(session: Session, about: Snapshot, units: list[str], places: Places) -> list[Row]:
+def _draw(session: Session, about: Snapshot, units: list[str], places: Places) -> list[DecisionRow]:
     """Return rows with an arm for each unit, from the current version."""
     version = about.version
     if version is None:
@@ -90,13 +90,13 @@ def _draw(session: Session, about: Snapshot, units: list[str], places: Places) -
     return [(key, about.id, unit, choose(each, by_segment[s]), number, now, s) for key, unit, each, s in by_unit]
 
 
-def _find(session: Session, experiment: int, units: list[str]) -> list[Row]:
+def _find(session: Session, experiment: int, units: list[str]) -> list[DecisionRow]:
     """Return the rows of the units that are decided."""
     columns = "d.id, d.experiment, d.unit, d.arm, d.version, d.assigned_at, d.segment"
     return [row[1:] for row in session.find_decisions(experiment, units, columns)]
 
 
-def _decisions(session: Session, about: Snapshot, rows: list[Row], *, repeated: bool) -> dict[str, Decision]:
+def _decisions(session: Session, about: Snapshot, rows: list[DecisionRow], *, repeated: bool) -> dict[str, Decision]:
     """Return the decisions of rows, by unit."""
     kinds = [row[3:] for row in rows]  # arm, version, time and segment, which many rows share
     distinct = set(kinds)

@@ -18,7 +18,7 @@ from belated.base.files import write_whole
 from belated.base.text import one_line
 from belated.simulation import figures as plots
 from belated.simulation.figures import Panels
-from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper, Row
+from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper, PaperRow
 from belated.simulation.performance import share_limits
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _alt(figure: Figure) -> str:
     return f"Bias, coverage, MSE and SE of {shown} at horizons 5,000 to 20,000."
 
 
-def _csv(rows: Sequence[Row]) -> str:
+def _csv(rows: Sequence[PaperRow]) -> str:
     names = list(rows[0]) if rows else []
     return csv_text(
         {n: [f"{r[n]:.6g}" if isinstance(r[n], float) else r[n] for r in rows] for n in names}, as_written=True

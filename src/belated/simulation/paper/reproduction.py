@@ -109,7 +109,7 @@ ESTIMATORS: dict[str, EstimatorName] = {
 HAJEK = "Hajek"
 
 #: A row of a table of numbers.
-Row = dict[str, str | int | float]
+PaperRow = dict[str, str | int | float]
 
 #: What a figure's lines show, and the quantity that is.
 CRITERIA = {"Bias": "abs_error", "Coverage": "coverage", "MSE": "mse_plot", "SE": "mean_se"}
@@ -183,7 +183,7 @@ class Paper:
             statistics = replace(statistics, variance=_about_dipw(runs, horizon))
         return PaperCell(scenario=scenario, horizon=horizon, estimator=estimator, statistics=statistics)
 
-    def numbers(self) -> list[Row]:
+    def numbers(self) -> list[PaperRow]:
         """Return every number, a row for each cell."""
         return [cell.row() for cell in self.cells]
 
@@ -279,9 +279,9 @@ class PaperCell:
         low, high = combine(self.statistics, np.array([1.0, -1.0]), "t").limits(0.025)
         return float(((low <= self.scenario.margin) & (self.scenario.margin <= high)).mean())
 
-    def row(self) -> Row:
+    def row(self) -> PaperRow:
         """Return the cell's numbers by name."""
-        about: Row = {"scenario": self.scenario.delay, "margin": self.scenario.margin, "horizon": self.horizon}
+        about: PaperRow = {"scenario": self.scenario.delay, "margin": self.scenario.margin, "horizon": self.horizon}
         about |= {"estimator": self.estimator, "replications": len(self.error)}
         return about | {name: q.value(self) for name, q in QUANTITIES.items()} | {"coverage_t": self.coverage_t}
 
@@ -346,7 +346,7 @@ class Difference:
             return math.copysign(math.inf, self.difference) if self.difference else 0.0
         return self.difference / self.monte_carlo_error
 
-    def row(self) -> Row:
+    def row(self) -> PaperRow:
         """Return the difference as a row of a table."""
         return {
             "scenario": self.scenario.delay, "margin": self.scenario.margin, "horizon": self.horizon,

@@ -23,7 +23,7 @@ from belated.simulation.views import TargetLike
 from belated.simulation.words import policy_from_words
 
 
-class Options(TypedDict):
+class PlanOptions(TypedDict):
     """The options that the command line passes to `plan` unchanged."""
 
     half_width: float | None
@@ -48,7 +48,7 @@ def ask(
     level: float | None,
     seed: int | None,
     interval: Interval,
-    **options: Unpack[Options],
+    **options: Unpack[PlanOptions],
 ) -> Plan:
     """Plan from a TOML file that describes an experiment, or from the log of a pilot."""
     chosen = None if policy is None else read_policy_words(policy)
