@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +61,13 @@ def test_with_every_window_closed_it_is_dipw(measure: Any) -> None:
         np.testing.assert_allclose([a.low, a.high, a.std_error], [b.low, b.high, b.std_error], rtol=1e-10)
     a, b = ours.contrast("B", "A"), theirs.contrast("B", "A")
     np.testing.assert_allclose([a.low, a.high, a.p_value], [b.low, b.high, b.p_value], rtol=1e-10)
+
+
+def test_events_in_an_arrow_table_are_those_in_a_mapping() -> None:
+    log, columns = drawn(60)
+    events = pa.table({name: columns[name] for name in ("unit", "age", "value")})
+    other = bl.Log.of_events(columns["arm"], columns["p"], events, window=10.0, as_of=12.0, assigned_at=columns["t"])
+    np.testing.assert_array_equal(bl.estimate(other).values, bl.estimate(log).values)
 
 
 @settings(deadline=None, max_examples=20)

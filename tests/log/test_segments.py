@@ -8,11 +8,12 @@ import math
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from segment_logs import columns, log_with_segments, named
 
 import belated as bl
-from belated.log.segments import covariates_of, read_segments
+from belated.log.segments import covariates_of, read_covariates, read_segments
 
 HALF = [[0.5, 0.5]]
 
@@ -56,12 +57,17 @@ def test_dates_are_labels_and_a_missing_date_is_missing():
     assert [label.date() for label in labels[:2]] == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
 
 
-@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame, pa.table])
 def test_several_columns_give_their_combinations(frame):
     table = frame({"country": ["DE", "FR", "DE"], "device": ["web", "web", "app"]})
     read = read_segments(table, 3)
     assert read.labels == ("DE, app", "DE, web", "FR, web")
     assert read.code.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_covariates_are_the_columns_of_any_frame(frame):
+    assert read_covariates(frame({"age": [31, 45], "visits": [2, 5]}), 2).names == ("age", "visits")
 
 
 def test_combinations_that_read_the_same_stay_apart():

@@ -57,6 +57,13 @@ def is_table(given: object) -> TypeGuard[TableLike]:
     return isinstance(given, Mapping) or hasattr(given, "columns")
 
 
+def names_of(table: TableLike) -> list[str]:
+    """Return the names of a table's columns."""
+    if isinstance(table, Mapping):
+        return list(table)
+    return list(getattr(table, "column_names", table.columns))  # the columns of an Arrow table are arrays
+
+
 def numbers(name: str, values: object, *, dimensions: tuple[int, ...] = (1,)) -> Array:
     """Return `values` as a float64 array; None and missing values become NaN."""
     array = as_array(name, values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME
-from belated.base.columns import Array, as_array, is_table, locked, numbers
+from belated.base.columns import Array, as_array, is_table, locked, names_of, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock, read_times
@@ -127,7 +127,7 @@ def _columns(events: object, names: Sequence[str]) -> dict[str, object]:
             "`time`, and perhaps `value`.",
             column="events",
         )
-    known = list(events if isinstance(events, Mapping) else events.columns)
+    known = names_of(events)
     return {name: events[name] for name in names if name in known}
 
 

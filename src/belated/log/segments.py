@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from belated.base.checks import LEAST_PROBABILITY, NO_DIFFERENCE
-from belated.base.columns import Array, Label, TableLike, as_array, is_missing, is_table, locked, numbers
+from belated.base.columns import Array, Label, TableLike, as_array, is_missing, is_table, locked, names_of, numbers
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
 from belated.summaries.covariates import Covariates
@@ -34,7 +34,7 @@ class SegmentColumn(NamedTuple):
 def read_segments(segment: object, rows: int) -> SegmentColumn:
     """Return the segments of rows from a column, or the combinations of several: a mapping or a dataframe."""
     if is_table(segment):
-        names = list(segment if isinstance(segment, Mapping) else segment.columns)
+        names = names_of(segment)
         if not names:
             raise LogError(f"{argument('segment')} has no columns; it needs at least one.", column="segment")
         columns = [read_segments(_column(segment, name), rows) for name in names]
@@ -169,7 +169,7 @@ def read_covariates(covariates: object, rows: int) -> Covariates:
             "{'age': [31, 45]}.",
             column="covariates",
         )
-    given = list(covariates if isinstance(covariates, Mapping) else covariates.columns)
+    given = names_of(covariates)
     if len(given) > MOST_COVARIATES:
         raise LogError(
             f"{argument('covariates')} has {len(given):,} columns; at most {MOST_COVARIATES} are possible.",
