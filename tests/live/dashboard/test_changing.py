@@ -46,6 +46,10 @@ def test_arms_can_be_chosen_for_what_can_be_done_with_them(exp):
     now = possible(exp)  # one arm is left, which is neither paused nor dropped
     assert "pause_arm" not in now
     assert chosen_from(now["drop_arm"]) == ["B"]
+    assert chosen_from(now["stop"]) == ["", "A", "B"]
+    change, _, given = read_change(exp, {"what": "stop", "final": "C"} | REASON)
+    assert change is None
+    assert set(given.errors) == {"final"}
 
 
 def test_segments_can_be_added_where_there_are_some(store, exp):

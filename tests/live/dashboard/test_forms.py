@@ -31,7 +31,7 @@ def test_what_is_no_whole_number(text):
         whole(text)
 
 
-@pytest.mark.parametrize("reader", [needed, whole, duration(str)])
+@pytest.mark.parametrize("reader", [needed, real, whole, duration(str)])
 def test_what_is_needed_cannot_be_left_out(reader):
     with pytest.raises(bl.OptionError, match="Fill in this field"):
         reader("")

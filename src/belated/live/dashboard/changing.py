@@ -45,6 +45,11 @@ def _choice(name: str, label: str, words: str, labels: Sequence[str], none: str 
     return FormField(name, label, words, value=choices[0][0], kind="choice", choices=choices, optional=none is not None)
 
 
+def _final_arms(about: Snapshot) -> list[str]:
+    """Return the arms that units may get after the end: all but those that were dropped."""
+    return [arm.label for arm in about.arms if arm.state != "dropped"]
+
+
 def actions(about: Snapshot) -> list[Action]:
     """Return the changes that an experiment can have in its state."""
     by_state = {
@@ -78,7 +83,7 @@ def actions(about: Snapshot) -> list[Action]:
             "final",
             "Final arm",
             "What units to come get; they are not part of the experiment.",
-            about.labels,
+            _final_arms(about),
             "no arm: asking is refused",
         )
         possible.append(
@@ -147,7 +152,7 @@ def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
 
 
 def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
-    label = given.read("final", lambda text: one_of("final", text, ("", *about.labels)))
+    label = given.read("final", lambda text: one_of("final", text, ("", *_final_arms(about))))
     if label is None:
         return None
     final = label or None

@@ -78,8 +78,9 @@ def needed(text: str) -> str:
 
 def real(text: str) -> float:
     """Return a number."""
+    plain = needed(text).replace(",", "")
     try:
-        value = float(needed(text).replace(",", ""))
+        value = float(plain)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
