@@ -237,6 +237,7 @@ def test_outcomes_without_arrival_times_came_at_once(experiment):
     assert_same(ask(experiment.log(arrived_at=None)), experiment.twin("daipw"))
 
 
+@pytest.mark.filterwarnings("ignore:`arm` has integers")  # of one arm alone, its number says that there are others
 @given(experiments(arms=(1, 3)), st.sampled_from(sorted(LABELS)), st.sampled_from(["list", "array", "objects"]))
 @examples(50)
 def test_labels_of_every_kind(experiment, kind, form):

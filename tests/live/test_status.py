@@ -68,4 +68,4 @@ def test_changes_are_shown_in_words_and_kept_as_they_are():
         assert words in text
     assert "level" not in text
     assert "null" not in text
-    assert [row["detail"] for row in json.loads(changes.to_json())] == details
+    assert [row["detail"] for row in json.loads(changes.to_json())["changes"]] == details

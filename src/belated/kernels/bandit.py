@@ -63,7 +63,6 @@ _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
 _index: Any = np.uint32  # numba's cast; NumPy's type would forbid sums with other integers
 
 _ONE_BITS = np.float64(1.0).view(np.int64)
-_MINUS_ZERO_BITS = np.float64(-0.0).view(np.int64)
 
 
 @compiled
@@ -189,11 +188,11 @@ def play(stream, steps, experiment, own_policy, two, desk, calendar, rows):
     free = calendar.free[0] if calendar is not None else 0
     for k in range(n_arms):
         ends[k] = k * 3 * COLUMN
-    streams.fill_uniform(stream, block, CHOICE, stop - start)
+    streams.fill_uniform(stream, block, np.int64(CHOICE), stop - start)
     if all_normal:
         streams.fill_normal(stream, block, NOISE, stop - start)
     if not sure.all():
-        streams.fill_uniform(stream, block, LATENESS, stop - start)
+        streams.fill_uniform(stream, block, np.int64(LATENESS), stop - start)
     for t in range(start, stop):
         b = _index(t - start)
         if calendar is not None:
@@ -322,10 +321,10 @@ def play_two(stream, steps, experiment, desk):
     n_0, n_1, sum_0, sum_1 = state[0], state[1], state[2], state[3]
     m_0, m_1, assigned_0, assigned_1 = state[4], state[5], state[6], state[7]
     end_0, end_1 = _index(0), _index(3 * COLUMN)
-    streams.fill_uniform(stream, block, CHOICE, stop - start)
+    streams.fill_uniform(stream, block, np.int64(CHOICE), stop - start)
     streams.fill_normal(stream, block, NOISE, stop - start)
     if not delays.sure.all():
-        streams.fill_uniform(stream, block, LATENESS, stop - start)
+        streams.fill_uniform(stream, block, np.int64(LATENESS), stop - start)
     for t in range(start, stop):
         b = _index(t - start)
         u, z, v = block[b], block[b + _index(NOISE)], block[b + _index(LATENESS)]
@@ -487,19 +486,23 @@ def add_own(out, arrived, k, n, shift):
     out[k, moments.W2M2] += sw2m2
 
 
+@compiled
+def is_minus_zero(x):
+    """Return whether a number is -0.0."""
+    return x == 0.0 and math.copysign(1.0, x) < 0.0
+
+
 @compiled(nogil=True)
 def add_unmodelled(out, block, arrived, k, n, n_arrived):
     """Add a block's sums over rows before an arm's first arrival, whose model is -0.0."""
     at = FIRST_H + k * COLUMN
-    model = block[at + len(out) * COLUMN : at + len(out) * COLUMN + n].view(np.int64)
     for i in range(n):
-        if model[i] != _MINUS_ZERO_BITS:
+        if not is_minus_zero(block[at + len(out) * COLUMN + i]):
             break
         out[k, moments.H_UNMODELLED] += block[at + i]
     at = k * 3 * COLUMN
-    models = arrived[at + 2 * COLUMN : at + 3 * COLUMN].view(np.int64)
     for i in range(n_arrived):
-        if models[i] == _MINUS_ZERO_BITS:
+        if is_minus_zero(arrived[at + 2 * COLUMN + i]):
             out[k, moments.W_UNMODELLED] += 1.0 / arrived[at + COLUMN + i]
 
 
@@ -508,7 +511,7 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
     """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
     arms, rule, horizon, shift = experiment.arms, experiment.rule, experiment.horizon, experiment.arms.shift
     n_arms = len(shift)
-    simple = n_arms == 2 and calendar is None and arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
+    simple = arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
     unmodelled = np.empty(n_arms, np.bool_)
     for run in range(len(states)):
         begin(desk)
@@ -517,9 +520,12 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
             steps = Steps(start, stop)
             for k in range(n_arms):
                 unmodelled[k] = desk.state[k] == 0.0
-            if simple:
-                play_two(states[run], steps, experiment, desk)
-            else:
+            is_played = False
+            if calendar is None and two is not None:  # else numba leaves out `play_two`, which takes long to compile
+                if simple:
+                    play_two(states[run], steps, experiment, desk)
+                is_played = simple
+            if not is_played:
                 failed = play(states[run], steps, experiment, own_policy, two, desk, calendar, None)
                 if failed:
                     return run, failed

@@ -64,7 +64,6 @@ _EXP = _polynomial(lambda u: np.exp(-(u + 1.0) * _REACH**2 / 256.0), 9)
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@compiled
 def new_memo(n_arms: int) -> Array:
     """Return a memo for so many arms, of nothing yet; `memo[GRID] = nan` makes it so again."""
     return np.full((COLUMNS + 2 * n_arms, max(NODES, n_arms)), np.nan)
@@ -242,10 +241,10 @@ def follow(memo, beta, first, second):
             if max(abs(a + wins - first[k]), abs(b + losses - second[k])) > ROUNDING:
                 return False
             for _ in range(wins):
-                grow(memo, k, X, a, a + b, n)
+                grow(memo, k, np.int64(X), a, a + b, n)
                 a += 1.0
             for _ in range(losses):
-                grow(memo, k, REST, b, a + b, n)
+                grow(memo, k, np.int64(REST), b, a + b, n)
                 b += 1.0
         else:
             normal_column(memo, k, first[k], second[k], n)

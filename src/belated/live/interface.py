@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from belated.live.answers import LiveAnswer
 from belated.live.design import Setup
@@ -166,7 +166,7 @@ class LiveStore(Protocol):
         """Return the names and states of all experiments."""
 
     def import_table(
-        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: object
+        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
     ) -> LiveExperiment:
         """Go on with a running experiment of a table that has every arm's probability in each row."""
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from belated.base.documents import JsonObject
 from belated.base.errors import LogError, OptionError
@@ -144,7 +144,7 @@ class RemoteStore:
         return understood(read_experiments, self.get("/v1/experiments"))
 
     def import_table(
-        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: object
+        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
     ) -> RemoteExperiment:
         """Refuse: a table is imported where the store is, by `belated live import` or `Store.import_table`."""
         raise OptionError(

@@ -204,7 +204,7 @@ def memo_of(rule: experiment.Rule, n_arms: int) -> Array | None:
     """Return a memo of nothing yet for Thompson sampling, None for any other policy."""
     if rule.kind not in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA):
         return None
-    return np.asarray(new_memo(n_arms))
+    return new_memo(n_arms)
 
 
 @lru_cache(maxsize=16)  # tasks of one study share it: powers cost as much as playing a step
