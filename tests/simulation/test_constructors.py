@@ -34,6 +34,15 @@ def test_what_is_made_reads_like_the_call(thing, shown):
     assert repr(pickle.loads(pickle.dumps(thing))) == shown  # noqa: S301
 
 
+@pytest.mark.parametrize("make", [lambda: arms.student_t(1.0), lambda: arms.events(0.3, arms.student_t(1.0))])
+def test_distributions_without_a_mean_are_equal(make):
+    one = make()
+    for other in (make(), pickle.loads(pickle.dumps(one))):  # noqa: S301
+        assert other == one
+        assert hash(other) == hash(one)
+    assert one != arms.student_t(2.0)
+
+
 def test_options_are_what_a_constructor_was_called_with():
     arm = arms.exponential(2)
     assert (arm.name, arm.constructor, arm.options) == ("gamma", "exponential", {"mean": 2})

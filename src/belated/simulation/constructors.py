@@ -32,8 +32,14 @@ class Constructed:
         return hash(self._compared())
 
     def _compared(self) -> tuple[object, ...]:
-        values = (getattr(self, each.name) for each in fields(self) if each.compare)
-        return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
+        return tuple(_comparable(getattr(self, each.name)) for each in fields(self) if each.compare)
+
+
+def _comparable(value: object) -> object:
+    """Return what is equal if values are: NaN, as the mean of a Cauchy distribution, is the same as another NaN."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    return None if isinstance(value, float) and value != value else value
 
 
 #: An option of a constructor: a number, a sample, shares by label, or a distribution.
