@@ -279,9 +279,9 @@ def _with_segments(
     counted = fetch(counts.limit(most + 1))
     if counted.num_rows > most:
         check_number(rows_in(rows.select(*columns).distinct()))
-    found_columns = [counted[name].to_pylist() for name in columns]
+    labels_of_columns = [counted[name].to_pylist() for name in columns]
     different: dict[tuple[Label, ...], int] = {}
-    combination = [different.setdefault(values, len(different)) for values in zip(*found_columns, strict=True)]
+    combination = [different.setdefault(values, len(different)) for values in zip(*labels_of_columns, strict=True)]
     values = tuple(different)
     if not values:
         return replace(units, segment=SegmentColumn((), np.empty(0, dtype=np.int32)))
