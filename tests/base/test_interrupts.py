@@ -111,3 +111,12 @@ def test_what_others_do_at_an_interrupt_stays():
     finally:
         signal.signal(signal.SIGINT, before)
     assert interrupts.GRACE < 2
+
+
+def test_an_interrupt_that_was_caught_leaves_the_exit_code(tmp_path):
+    script = tmp_path / "command.py"
+    script.write_text(
+        "import sys\nfrom belated.base.interrupts import finish\n"
+        "try:\n    exec('raise KeyboardInterrupt')\nexcept KeyboardInterrupt:\n    finish()\nsys.exit(130)\n"
+    )
+    assert subprocess.run([sys.executable, script], check=False).returncode == 130
