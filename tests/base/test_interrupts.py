@@ -119,4 +119,4 @@ def test_an_interrupt_that_was_caught_leaves_the_exit_code(tmp_path):
         "import sys\nfrom belated.base.interrupts import finish\n"
         "try:\n    exec('raise KeyboardInterrupt')\nexcept KeyboardInterrupt:\n    finish()\nsys.exit(130)\n"
     )
-    assert subprocess.run([sys.executable, script], check=False).returncode == 130
+    assert subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, check=False).returncode == 130
