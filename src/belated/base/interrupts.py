@@ -37,8 +37,8 @@ def finish() -> None:
     """Let Ctrl-C change nothing any more: the command is done, and Python only has to end."""
     if is_ours():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # If Ctrl-C came while `exec` or `eval` ran a text, as dataclasses do, `python -m belated` would end by a signal, not
-    # with its exit code, although the exception was caught. Python forgets that when the next text is run.
+    # If Ctrl-C came while `exec` or `eval` ran a text, as dataclasses do, `python -m belated` would end by a signal
+    # instead of its exit code, although the exception was caught. Python forgets that when the next text is run.
     exec("")  # noqa: S102
 
 
