@@ -38,7 +38,7 @@ def rows(exp: Any, table: str = "decision") -> list[tuple[Any, ...]]:
     """Return the rows of an experiment in a table, in their order; of decisions, all columns but the segment."""
     columns = "id, experiment, unit, arm, version, assigned_at" if table == "decision" else "*"
     with exp._store.storage.reading() as session:
-        return session.run(f"select {columns} from {table} where experiment = ? order by 1", exp._id)  # noqa: S608
+        return session.run(f"select {columns} from {table} where experiment = ? order by 1, 2, 3", exp._id)  # noqa: S608
 
 
 def learn(exp: Any, units: Sequence[str] = UNITS) -> None:
