@@ -8,7 +8,7 @@ PACKAGE := $(VENV)/.package-ready
 READY := $(VENV)/.ready
 SOURCES := pyproject.toml src/belated/base/version.py
 
-.PHONY: docs docs-refresh demo test test-all lint bench evidence dist dist-test release clean
+.PHONY: docs docs-refresh demo test test-all test-lowest lint bench evidence dist dist-test release clean
 
 demo: $(PACKAGE)
 	@$(BIN)/python examples/demo.py
@@ -22,6 +22,13 @@ test-all:
 	  version=$$($$each -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	  echo "Python $$version: $$each"; \
 	  $(MAKE) test PYTHON=$$each VENV=.venv-$$version || exit 1; done
+
+# With the oldest versions of what the package needs that pyproject.toml allows; the tools of the tests are new.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -e .
+	$(MAKE) test VENV=.venv-lowest
 
 # The site, in build/site; a warning or a dead link fails.
 docs: $(READY)

@@ -46,7 +46,7 @@ import belated as bl
 from live import slow_down
 from belated.live.records import Decision
 from belated.live.service import Settings, make_app
-from belated.live.service.serving import configured
+from belated.live.serving import configured
 
 place, kind, slower, waiting = sys.argv[1:]
 store = bl.live.open(place, ticking=kind != "stub")

@@ -195,7 +195,8 @@ def first_sentence(thing: object) -> str:
 
 def commands() -> str:
     """Show the help of every command."""
-    from belated.cli.app import build, live_commands  # here, because it takes a while
+    from belated.cli.app import build  # here, because it takes a while
+    from belated.cli.live import commands as live_commands
 
     os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1", _TYPER_FORCE_DISABLE_TERMINAL="1")
     names = [[command.callback.__name__] for command in build().registered_commands if command.callback]

@@ -7,6 +7,9 @@ import shutil
 
 import pytest
 
+#: Milliseconds that a browser may take for anything: machines may do other things meanwhile.
+WAIT = 300_000
+
 
 @pytest.fixture(scope="module")
 def chromium():
@@ -25,7 +28,7 @@ def chromium():
     if missing:
         pytest.fail(missing) if os.environ.get("BELATED_ALL_ENGINES") else pytest.skip(missing)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], timeout=WAIT)
         yield browser
         browser.close()
 

@@ -1,7 +1,10 @@
 import gc
+import importlib
 import os
+import pkgutil
 import signal
 import sys
+from contextlib import suppress
 
 import pytest
 from browsers import chromium
@@ -17,6 +20,8 @@ from engines import (
 )
 from hypothesis import HealthCheck, given, is_hypothesis_test, settings
 from hypothesis import strategies as st
+
+import belated
 
 __all__ = [
     "_copying",
@@ -43,8 +48,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # How long an example takes says more about the machine, and what it compiles, than about the code.
 # The same examples are drawn in every run; `pytest --hypothesis-profile=explore` draws new ones.
-settings.register_profile("belated", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("belated", PATIENT, derandomize=True)
+settings.register_profile("explore", PATIENT)
 settings.load_profile("belated")
 
 
@@ -58,9 +64,14 @@ def pytest_collection_finish(session):
     """Have Hypothesis build its tables before any test is timed, and what is loaded by now never searched for garbage.
 
     At the first text that it draws it makes a table of all characters, which takes seconds where none is
-    kept on disk yet, and at the first number it reads every module's constants: "input generation is slow".
+    kept on disk yet, and at the first number it reads the constants of every module that is loaded, to draw them, too.
+    So all modules are loaded first: examples are then the same, whichever tests a worker has run before.
     """
     if any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
+        for module in pkgutil.walk_packages(belated.__path__, "belated."):
+            if not module.name.endswith("__main__"):
+                with suppress(ImportError, belated.BelatedError):  # of packages that are not installed
+                    importlib.import_module(module.name)
         _draw_once()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)

@@ -307,7 +307,7 @@ def _shell(line: str) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
         env={
             **os.environ,

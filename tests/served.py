@@ -17,8 +17,11 @@ import uvicorn
 
 import belated as bl
 from belated.live.service import Settings, make_app
-from belated.live.service.serving import configured
+from belated.live.serving import configured
 from belated.live.tokens import SCOPES, make_token
+
+#: Seconds for a reply: the first answer of a process may have to compile, on a machine that does other things.
+PATIENCE = 600
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Served:
         if token is not None:
             head.setdefault("authorization", f"Bearer {token or self.token}")
         body = content if isinstance(content, bytes) or content is None else json.dumps(content).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, head)
             reply = connection.getresponse()
@@ -80,7 +83,7 @@ class Served:
 
     def connect(self) -> socket.socket:
         """Return a connection on which nothing has been sent."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
 
 class _Server(uvicorn.Server):

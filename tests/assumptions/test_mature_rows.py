@@ -51,6 +51,14 @@ def test_times_may_be_dates_and_ages_durations():
         bl.sensitivity(log, ("B", "A"), mature="2d")
 
 
+def test_an_age_longer_than_the_clock_reaches_leaves_no_row():
+    log = experiment(horizon=50)
+    assigned = np.datetime64("1970-01-01T00:00:00", "fs") + np.arange(50)
+    fine = bl.Log(log.code, log.outcome, log.propensity, assigned_at=assigned)
+    with pytest.raises(bl.OptionError, match="`mature` is '7d'; no row was assigned that long before"):
+        bl.sensitivity(fine, (1, 0), mature="7d")
+
+
 def test_later_rows_do_not_exist_yet():
     log = experiment().at(1000)
     assert bl.sensitivity(log, ("B", "A"), mature=0).maturity.rows == 1000

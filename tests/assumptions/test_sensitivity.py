@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from commands import invoke
+from contextual_policies import contextual
 from scipy import stats
-from segmented_logs import contextual
 from simulated_logs import experiment
 
 import belated as bl

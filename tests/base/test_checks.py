@@ -17,6 +17,15 @@ def test_probabilities_of_more_arms_may_be_further_from_summing_to_one():
     assert [checks.tolerance(arms) for arms in (1, 2, 3, 40)] == pytest.approx([1e-6, 1e-6, 1.5e-6, 2e-5], rel=1e-6)
 
 
+def test_shares_are_not_negative_and_sum_to_one():
+    rows = [[0.5, 0.5], [0.5, 0.500001], [0.5, 0.50001], [-0.5, 1.5], [np.nan, 1.0], [1e308, 1e308]]
+    assert checks.are_shares(rows).tolist() == [True, True, False, False, False, False]
+    assert not checks.are_shares([])
+    checks.check_shares("`shares`", {"A": 1}, [1.0])
+    with pytest.raises(OptionError, match="its parts must not be negative and must sum to 1"):
+        checks.check_shares("`shares`", {"A": 2}, [2.0], "parts")
+
+
 def twelve(segments=False):
     """Return a log of twelve arms or, if asked, of two arms in twelve segments."""
     rng, of = np.random.default_rng(0), np.arange(1200) % 12

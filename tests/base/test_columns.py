@@ -47,6 +47,8 @@ def test_what_is_not_a_column_of_numbers(values, row, words):
 
 
 def test_lists_of_uneven_length_name_the_row():
+    with pytest.raises(LogError, match="`p` in row 0 is None; row 1 has a list of 2"):
+        columns.numbers("p", [None, [0.5, 0.5]], dimensions=(1, 2))
     with pytest.raises(LogError, match="`p` in row 1 is a list of 1; row 0 has a list of 2") as wrong:
         columns.numbers("p", [[0.5, 0.5], [1.0]], dimensions=(1, 2))
     assert wrong.value.row == 1

@@ -31,14 +31,14 @@ def test_an_error_of_a_log_knows_where_it_is():
 def test_no_name_in_an_error_can_deceive_a_terminal():
     error = bl.OptionError(f"Unknown key `\x1b[2J` in {errors.argument('arms', chr(7))}; try `\u202eA`, 👩‍👧.")
     assert str(error) == "Unknown key `\\x1b[2J` in `arms='\\x07'`; try `\\u202eA`, 👩‍👧."
-    assert error.told("--{} {}".format) == "Unknown key `\\x1b[2J` in --arms \\x07; try `\\u202eA`, 👩‍👧."
+    assert error.worded("--{} {}".format) == "Unknown key `\\x1b[2J` in --arms \\x07; try `\\u202eA`, 👩‍👧."
 
 
 def test_an_error_can_be_about_arguments_of_other_names():
     error = bl.LogError(f"There is no column 'x' for {errors.argument('key', 'x')}.", column="key", row=3)
     renamed = error.renamed(key="unit", other="one")
     assert str(renamed) == "There is no column 'x' for `unit='x'`."
-    assert renamed.told("--{} {}".format) == "There is no column 'x' for --unit x."
+    assert renamed.worded("--{} {}".format) == "There is no column 'x' for --unit x."
     assert (type(renamed), renamed.column, renamed.row) == (bl.LogError, "key", 3)
     assert "`key='x'`" in str(error)
 
@@ -83,8 +83,8 @@ def test_threads_hear_their_own_warnings_and_leave_the_filters_as_they_were():
 def test_arguments_are_shown_as_each_surface_shows_them():
     error = bl.OptionError(f"{errors.argument('arm')} is 'x'; try {errors.argument('window', '7d')}.")
     assert str(error) == "`arm` is 'x'; try `window='7d'`."
-    assert error.told(lambda name, value: f"--{name} {value}".strip()) == "--arm is 'x'; try --window 7d."
-    assert bl.OptionError("It says `arm`.").told(lambda name, value: "?") == "It says `arm`."
+    assert error.worded(lambda name, value: f"--{name} {value}".strip()) == "--arm is 'x'; try --window 7d."
+    assert bl.OptionError("It says `arm`.").worded(lambda name, value: "?") == "It says `arm`."
     row = bl.LogError.of_row("outcome", 3, "is 'x'.")
-    assert row.told(lambda name, value: f"--{name}") == "--outcome in row 3 is 'x'."
-    assert row.at("the row of key 7").told(lambda name, value: f"--{name}") == "--outcome in the row of key 7 is 'x'."
+    assert row.worded(lambda name, value: f"--{name}") == "--outcome in row 3 is 'x'."
+    assert row.at("the row of key 7").worded(lambda name, value: f"--{name}") == "--outcome in the row of key 7 is 'x'."

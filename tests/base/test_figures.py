@@ -27,14 +27,11 @@ def drawn(title=""):
 
 
 def test_without_matplotlib(monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "belated.base.picture", None)
-        with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; run `pip install matplotlib`"):
-            figures.new_figure(["a"])
     figures.check_library()
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
-    with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; run `pip install matplotlib`"):
-        figures.check_library()
+    for needs in (figures.check_library, lambda: figures.new_figure(["a"])):
+        with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; run `pip install matplotlib`"):
+            needs()
 
 
 def test_files_are_the_same_each_time_and_titled(tmp_path):
@@ -165,8 +162,9 @@ def test_a_long_title_and_the_name_of_a_single_facet_keep_their_ends():
     assert axes.get_title(loc="left").endswith("(green)")
 
 
-def test_a_setting_that_matplotlib_refuses_is_a_sentence():
-    code = "from belated.base.figures import check_library as check\ncheck()"
+@pytest.mark.parametrize("call", ["check_library()", "new_figure(['a'])"])
+def test_a_setting_that_matplotlib_refuses_is_a_sentence(call):
+    code = f"from belated.base import figures\nfigures.{call}"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "MPLBACKEND": "nonsense"}, capture_output=True, text=True
     )

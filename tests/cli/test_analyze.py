@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.reports.analysis import MANY_ARMS
+from belated.estimation.target import MANY_ARMS
 
 
 def test_the_answers_are_those_of_the_library(call, log):

@@ -302,7 +302,8 @@ def test_policies_and_outcomes_are_read_from_words():
 )
 def test_thompson_is_the_same_policy_on_the_command_line_and_in_the_dashboard(words, fields, name):
     outcome = read_outcome(words)
-    given = creating.Given({"policy": "thompson", "burn_in": "0.1", "decay": "0.5", **fields}, creating.CREATE_FIELDS)
+    form = {"policy": "thompson", "burn_in": "0.1", "decay": "0.5", **fields}
+    given = creating.FormValues(form, creating.CREATE_FIELDS)
     assert creating.read_outcome(given) == outcome
     chosen = creating.read_policy(given, ["A", "B"], outcome)
     assert chosen == read_policy("thompson:burn_in=0.1", outcome)

@@ -23,3 +23,12 @@ def test_two_replications_are_enough_for_an_answer(call, tmp_path):
     done = call("paper", "--figure", "no-delay", "--replications", 2, "-o", tmp_path / "out")
     assert done.exit_code == 0
     assert "within two Monte Carlo errors" in done.stdout
+
+
+def test_a_figure_whose_numbers_the_authors_did_not_record_is_not_compared(call, tmp_path):
+    done = call("paper", "--figure", "weak-margin", "--replications", 2, "-o", tmp_path / "out")
+    assert done.stdout.startswith("There is nothing to compare: the authors recorded no quantity")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "recorded no quantity of this figure" in page
+    assert "1 cell of 2 replications" in page
+    assert "Of 0 recorded" not in page

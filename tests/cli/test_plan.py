@@ -33,6 +33,8 @@ def test_a_plan_from_a_pilot_says_what_was_guessed_and_is_drawn(call, log, tmp_p
         (("--wait", "long"), "--wait is 'long'"),
         (("--target", "A-C"), "no arm 'C'"),
         (("--power", "0.8"), "--power"),
+        (("--cap", "3"), "--cap is for the log of a pilot, but"),
+        (("--decimal", ","), "--decimal is for the log of a pilot, but"),
         (("--policy", "greedy,x"), "--policy is 'greedy,x'"),
         (("--target", "x"), "--target is 'x'; it must be two arms, such as B-A, or one of 'A', 'B'"),
     ],

@@ -43,11 +43,6 @@ def test_a_file_with_another_suffix_is_refused(refused, file, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["experiment.toml"]
 
 
-def test_parquet_without_pyarrow_is_refused_before_anything_runs(refused, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("belated.simulation.log_files.find_spec", lambda name: None)
-    assert "pip install pyarrow" in refused("simulate", file, "-o", tmp_path / "log.parquet")
-
-
 def test_nothing_is_written_if_the_events_cannot_be(refused, events_file, tmp_path):
     (tmp_path / "log-events.csv").mkdir()
     assert "log-events.csv` cannot be written: it is a folder" in refused(

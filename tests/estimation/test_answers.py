@@ -68,7 +68,7 @@ def test_simultaneous_contrasts_of_constant_outcomes():
 def test_an_answer_as_json_has_its_name():
     log = bl.Log(["A", "B"] * 20, np.arange(40.0) % 7, np.full((40, 2), 0.5))
     for answer in (bl.estimate(log).contrast("B", "A"), bl.sequence(log).contrast("B", "A")):
-        (row,) = json.loads(answer.to_json())
+        (row,) = json.loads(answer.to_json())["rows"]
         assert row["name"] == "B - A"
         assert row["estimate"] == pytest.approx(answer.estimate)
 

@@ -65,6 +65,22 @@ def test_greedy_by_segment_is_at_least_every_policy(est):
         est.policy("greedy", alternative="greater")
 
 
+@pytest.mark.parametrize("interval", ["normal", "t", "score"])
+def test_greedy_by_segment_is_as_wide_as_the_least_certain_arm_says(interval):
+    y = np.random.default_rng(1).normal(size=80)
+    arm, segment = ["A", "B"] * 40, ["DE"] * 40 + ["FR"] * 40
+    y[::2] += 1
+    y[1] = -1e5  # B of DE: far from the best, but its error is a thousand times that of A
+    log = bl.Log(arm, y, "uniform", segment=segment)
+    reach = []
+    for level in (0.8, 0.95, 0.99):
+        est = bl.estimate(log, level=level, interval=interval)
+        greedy, other = est.policy("greedy"), est.standardised(est.shares).std_errors[1]
+        assert greedy.low < greedy.estimate < greedy.high
+        reach.append((greedy.estimate - greedy.low) / other)
+    assert 1.2 < reach[0] < reach[1] < reach[2] < 1e4
+
+
 def test_a_policy_by_segment_averages_its_arms(est):
     policy = est.policy({"DE": 1, "FR": {0: 0.25, 2: 0.75}, "IT": 0})
     means = {s: est.segment(s).values for s in est.segments}
@@ -127,7 +143,9 @@ def test_heterogeneity_is_found_where_it_is_large():
     assert "differs between segments" in answer.note
     assert [a.name for a in answer.contrasts.answers]
     assert "DE" in str(answer)
-    assert [row["segment"] for row in json.loads(answer.to_json())] == [a.segment for a in answer.contrasts.answers]
+    assert [row["segment"] for row in json.loads(answer.to_json())["rows"]] == [
+        a.segment for a in answer.contrasts.answers
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::belated.BelatedWarning")

@@ -11,6 +11,7 @@ from experiments import (
 )
 
 import belated as bl
+from belated.estimation.intervals import INTERVALS
 
 
 def test_a_mean_of_1e8_loses_no_digits():
@@ -142,3 +143,9 @@ def test_huge_coefficients_give_an_answer_without_a_warning(size, interval):
     assert answer.estimate == pytest.approx(size * result.arm("A").estimate)
     assert not answer.low > answer.estimate
     assert repr(answer) + repr(result.linear({"A": size, "B": -size})) + repr(result.linear({"A": 1e-200}))
+
+
+def test_docstrings_list_every_estimator_and_every_kind_of_interval():
+    assert [name for name in bl.ESTIMATORS if f'``"{name}"``' not in bl.estimate.__doc__] == []
+    for function in (bl.estimate, bl.study):
+        assert [kind for kind in INTERVALS if f'"{kind}"' not in function.__doc__] == []

@@ -45,6 +45,7 @@ def test_every_result_draws_itself_within_the_figure(name, arms):
     assert box.y0 >= -0.02
     assert box.x1 <= width + 0.02
     assert box.y1 <= height + 0.02
+    assert "''" not in {axes.get_title("left") for axes in figure.axes}
 
 
 def test_axes_of_rates_are_in_percent_and_of_differences_in_points():

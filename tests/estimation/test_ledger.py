@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import naive
 import numpy as np
 import pytest
+from contextual_policies import contextual
 from experiments import (
     ask,
     assert_same,
@@ -17,7 +18,6 @@ from experiments import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from segmented_logs import contextual
 
 import belated as bl
 

@@ -151,6 +151,14 @@ def test_an_arm_of_zeros_is_shown_as_minus_100_percent(interval):
         assert lift.words.startswith("-100% (-100% to ")
 
 
+def test_a_lift_far_below_a_billionth_has_limits_of_its_own():
+    y = np.random.default_rng(5).normal(0.0, 1.0, (100, 2)).ravel()
+    est = bl.estimate(coin_log(y + 1e9))
+    contrast, lift = est.contrast(1, 0), est.lift(1, 0)
+    assert contrast.low < 0 < contrast.high
+    assert (lift.low * 1e9, lift.high * 1e9) == pytest.approx((contrast.low, contrast.high), rel=1e-5)
+
+
 def test_limits_that_are_infinite_unknown_or_out_of_reach():
     assert _crossing(lambda x: math.inf, 0.1) == math.inf
     assert _crossing(lambda x: -math.inf, 0.1) == -math.inf

@@ -153,6 +153,18 @@ def test_many_covariates_and_few_rows_do_not_make_intervals_narrow(many):
     assert ("Not adjusted for" in str(est)) == (many > 30)
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, 114.8, 1000.0])
+def test_an_arm_of_equal_outcomes_has_the_same_standard_error_whatever_their_value(value):
+    y = np.random.default_rng(1).normal(0.4, 1.0, size=90)
+    y[::2] = 0
+    log = bl.Log(["A", "B"] * 45, y + value, "uniform", segment=["DE"] * 70 + ["FR"] * 20)
+    with pytest.warns(bl.BelatedWarning, match="are equal"):
+        est = bl.estimate(log)
+    answer = est.arm("A").at_level(0.6827)
+    assert est.std_errors[0] == pytest.approx((answer.high - answer.low) / 2, rel=0.02)
+    assert est.alone.freedom[0] == est.alone.degrees[0].min()
+
+
 def test_segments_whose_means_lie_far_apart_keep_their_digits():
     arm, outcome, propensity, segment, _ = columns(900)
     near = bl.estimate(log_of(arm, outcome, propensity, segment))

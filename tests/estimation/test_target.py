@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.estimation.target import Target, default_pairs, find_arm, read_contrast, read_policy, read_target
+from belated.estimation.target import (
+    MANY_ARMS,
+    Target,
+    default_pairs,
+    find_arm,
+    read_arm_or_contrast,
+    read_contrast,
+    read_policy,
+    read_target,
+    shown_baseline,
+)
 
 FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping from arms to numbers"
 ARMS = ("A", "B", 3, ("A", "B"))
@@ -98,6 +108,21 @@ def test_contrasts_as_text(text, pair):
     assert read_contrast(("A", "B", "x-1", 1, 2), text) == pair
 
 
+def test_an_arm_as_text_comes_before_a_contrast():
+    arms = ("A", "B", "B-A", 3)
+    assert read_arm_or_contrast(arms, "B-A") == "B-A"
+    assert read_arm_or_contrast(arms, "3") == 3
+    assert read_arm_or_contrast(arms, "B - 3") == ("B", 3)
+    with pytest.raises(bl.OptionError) as caught:
+        read_arm_or_contrast(tuple(range(12)), "Z", option="goal")
+    first = ", ".join(f"'{arm}'" for arm in range(10))
+    assert str(caught.value) == f"`goal` is 'Z'; it must be two arms, such as B-A, or one of {first}."
+    with pytest.raises(bl.UnknownArmError, match="There is no arm 'Z'"):
+        read_arm_or_contrast(arms, "Z-B")
+    with pytest.raises(bl.OptionError, match="`target` is 'B-B'; a contrast needs two different arms"):
+        read_arm_or_contrast(arms, "B-B")
+
+
 @pytest.mark.parametrize("text", ["B", "B-Z", "Z-B", "B-B", ""])
 def test_contrasts_that_cannot_be(text):
     with pytest.raises(bl.BelatedError):
@@ -162,3 +187,9 @@ def test_spaces_around_names_may_be_part_of_them():
     assert read_contrast(("A", "A "), "A - A ") == ("A", "A ")
     assert read_contrast((" A", "B"), "B- A") == ("B", " A")
     assert read_contrast(("A", "B"), " A  -  B ") == ("A", "B")
+
+
+def test_many_arms_are_compared_with_the_first_where_no_baseline_is_named():
+    assert shown_baseline(range(MANY_ARMS)) is None
+    assert shown_baseline(range(MANY_ARMS + 1)) == 0
+    assert shown_baseline(range(MANY_ARMS + 1), 3) == 3

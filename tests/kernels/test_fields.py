@@ -101,7 +101,7 @@ def test_an_outcome_that_lands_adds_one_term_to_each_of_its_fields():
     h, pi, outcome, model, shift = 0.7, 0.2, 2.5, 1.25, 0.5
     for plain in (True, False):
         own = np.zeros((2, len(OWN)))
-        kernel.land(own, 1, kernel.Landed(outcome, shift, model - shift, h, pi), plain)
+        kernel.add_outcome(own, 1, kernel.ArrivedOutcome(outcome, shift, model - shift, h, pi), plain)
         assert not own[0].any()
         for field, value in zip(OWN_FIELDS, own[1], strict=True):
             is_added = field.over in ("own arrived", "own modelled") and (plain or not field.plain)

@@ -9,7 +9,6 @@ import pytest
 
 from belated.kernels import jit
 from belated.kernels import rows as kernel
-from belated.kernels.compiler import compiled
 from belated.kernels.fields import OWN, SPREAD, W
 
 NONE = np.empty(0, dtype=np.int32)
@@ -19,10 +18,12 @@ NONE = np.empty(0, dtype=np.int32)
 def run(request):
     """Return a function of `rows` as the interpreter or the compiler runs it."""
 
+    if request.param == "compiled":
+        jit.compile_kernels()
+
     def function(name):
-        plain = getattr(kernel, name)
-        plain = getattr(plain, "py_func", plain)
-        return compiled(plain, cache=False, error_model="numpy") if request.param == "compiled" else plain
+        kernel_ = getattr(kernel, name)
+        return kernel_ if request.param == "compiled" else getattr(kernel_, "py_func", kernel_)
 
     return function
 
@@ -105,19 +106,10 @@ def accumulated(accumulate, rows, weights):
     return totals
 
 
-@pytest.fixture(params=["interpreted", "compiled"])
-def summing(request):
-    """Return `accumulate` as the interpreter or the compiler runs it; it calls another kernel."""
-    if request.param == "compiled":
-        jit.compile_kernels()
-        return kernel.accumulate
-    return getattr(kernel.accumulate, "py_func", kernel.accumulate)
-
-
 @pytest.mark.parametrize("even_from", [2, 2**62])
-def test_cells_have_weights_and_products_of_their_own(summing, even_from):
+def test_cells_have_weights_and_products_of_their_own(run, even_from):
     rows, weights = cells(even_from)
-    totals = accumulated(summing, rows, weights)
+    totals = accumulated(run("accumulate"), rows, weights)
     arrived = rows.due >= 0
     pi = rows.propensity[np.arange(len(rows.code)), rows.code] * rows.arrival
     h = np.where(rows.cell >= even_from, 1.0, np.sqrt(rows.propensity[np.arange(len(rows.code)), rows.code]))

@@ -16,7 +16,6 @@ from belated.live.learning import Knowledge
 
 def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monkeypatch):
     """Neither asks nor answers wait for it, and it is not called again before it has ended."""
-    monkeypatch.setattr(deciding, "SECONDS", 0.3)
     called, begun, go_on = [], threading.Event(), threading.Event()
 
     def policy(count, total, step):
@@ -29,6 +28,7 @@ def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monke
     with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
         exp = store.create("x", arms=["A", "B"], policy=bl.policies.own(policy), outcome=bl.live.binary()).start()
         exp.ask("x")
+        monkeypatch.setattr(deciding, "SECONDS", 0.3)
         ticking = threading.Thread(target=exp.tick)
         ticking.start()
         assert begun.wait(30)
@@ -41,6 +41,7 @@ def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monke
         assert "still running" in exp.status().problem
         exp.pause_arm("A")
         assert exp.ask("z").probabilities == {"A": 0.0, "B": 1.0}
+        monkeypatch.undo()
         go_on.set()
         deciding._stuck[id(policy)].join()
         exp.resume_arm("A")

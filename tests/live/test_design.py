@@ -50,7 +50,7 @@ def test_a_kind_of_sequence_that_the_outcome_cannot_have_is_refused_at_once(tmp_
 def test_a_setup_has_the_sequence_of_its_outcome_and_is_read_as_it_was_written(outcome, segmented, kind, of_a_segment):
     setup = plan_setup(["A", "B"], outcome, baseline="A", planned_rows=5000, segmented=segmented)
     assert (setup.kind, setup.target, setup.every) == (kind, 5000, 10)
-    assert Setup.from_json(setup.to_json()) == setup
+    assert Setup.from_json(setup.to_json()) == Setup.from_dict(setup.to_dict()) == setup
     assert setup.segment_options(4) == {**setup.sequence_options, "kind": of_a_segment, "target": 1250}
 
 

@@ -88,6 +88,40 @@ def test_never_told_stays_out(place):
 
 
 @pytest.mark.filterwarnings("ignore::belated.BelatedWarning")  # of few outcomes
+def test_a_window_that_was_open_when_the_experiment_was_closed_does_not_become_zero(place):
+    """No event is taken after the close, so that silence says nothing."""
+    place.clock.forward(-(10**8))  # before the present of this machine, by whose clock files are read
+    exp = place.create("events", outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS[:20])
+    place.clock.forward(1800)
+    exp.ask_many(UNITS[20:])
+    place.clock.forward(900)
+    exp.tell_many((unit, 1) for unit in UNITS[::3])
+    place.clock.forward(900)
+    before = exp.answer()
+    exp.close()
+    for seconds in (0, 900, 10**6):
+        place.clock.forward(seconds)
+        answer = exp.answer()
+        assert answer.counts == bl.live.Counts(asked=40, told=20, never=20)
+        assert answer.as_of == before.as_of
+        estimates = answer.estimate, bl.estimate(exp.log()), bl.estimate(bl.read(place.home, table="events"))
+        assert {each.to_json() for each in estimates} == {before.estimate.to_json()}
+
+
+def test_a_clock_that_is_set_back_before_the_close_loses_no_unit(place):
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS[:20])
+    place.clock.forward(4000)
+    exp.ask_many(UNITS[20:])
+    place.clock.forward(-1800)
+    exp.close()
+    place.clock.forward(10**6)
+    assert exp.answer().counts == bl.live.Counts(asked=40, told=20, never=20)
+    assert len(exp.log().log()) == 40
+
+
+@pytest.mark.filterwarnings("ignore::belated.BelatedWarning")  # of few outcomes
 def test_an_answer_is_of_the_latest_rows(place):
     """A second correction, an event of an open window and one of a closed window change no count but the answer."""
     exp = place.create()

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from browsers import WAIT
 from documentation import ROOT, Page
+from served import PATIENCE
 
 import belated as bl
 from tests.live.conftest import ServedPlace
@@ -59,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
         served = self.server.place.served
-        service = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        service = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
         service.request("POST", self.path.removeprefix("/belated"), body, {"authorization": f"Bearer {served.token}"})
         reply = service.getresponse()
         self._reply(reply.status, "application/json", reply.read())
@@ -103,8 +105,9 @@ def check(exp: bl.live.RemoteExperiment, found: dict) -> None:
 def test_in_a_browser(chromium, place, site):
     exp = create(place)
     page = chromium.new_page()
+    page.set_default_timeout(WAIT)
     page.goto(site.url)
-    call = f"async () => {{ const options = {{ timeout: 20000 }}, nowhere = 'http://127.0.0.1:9';{ACTS} }}"
+    call = f"async () => {{ const options = {{ timeout: 300000 }}, nowhere = 'http://127.0.0.1:9';{ACTS} }}"
     found = page.evaluate(call.replace("base: nowhere", "base: nowhere, timeout: 300"))
     page.close()
     check(exp, found)
@@ -114,7 +117,7 @@ def test_in_node(place):
     if not shutil.which("node"):
         pytest.skip("node is not installed")
     exp = create(place)
-    options = {"base": place.url, "token": place.served.token, "timeout": 20000}
+    options = {"base": place.url, "token": place.served.token, "timeout": 300000}
     acts = ACTS.replace("base: nowhere", "base: nowhere, timeout: 300")
     script = f"""{SNIPPET}
 const options = {json.dumps(options)}, nowhere = "http://127.0.0.1:9";

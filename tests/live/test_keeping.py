@@ -11,6 +11,7 @@ from live_experiments import UNITS, create_by_segment, learn, learn_by_segment, 
 
 import belated as bl
 from belated.live import keeping
+from belated.live.tokens import make_token, tokens
 from tests.live.conftest import of_storages
 
 
@@ -155,3 +156,39 @@ def test_a_restore_that_is_interrupted_changes_nothing(place, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             bl.live.restore(path, place.url, replace=True)
     assert not place.again().ask("x").repeated
+
+
+@of_storages("a store is restored where it is, while nobody serves it")
+def test_tokens_that_stay_and_new_ones_have_different_numbers(place):
+    """A backup is older than the tokens of the store that it replaces, and so are its numbers of transactions."""
+    store = place.create()._store
+    path = store.backup(place.folder / "copy.belated")
+    kept = [make_token(store.storage, "checkout", ["ask"], author="Ada")[1].id for _ in range(4)]
+    place.close()
+    bl.live.restore(path, place.url, replace=True)
+    storage = place.open().storage
+    new = [make_token(storage, "checkout", ["ask"], author="Ada")[1].id for _ in range(4)]
+    assert [each.id for each in tokens(storage)] == [*kept, *new]
+
+
+@of_storages("a store is restored where it is, while nobody serves it")
+def test_what_is_new_after_a_restore_is_above_all_that_versions_have_seen(place):
+    """Windows close without new rows, and other databases of a server use its numbers up, too."""
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS)
+    number = "offset" if place.kind == "postgres" else "transaction"
+    place.sql("update meta set value = '1000000' where key = ?", number)
+    place.clock.forward(4000)
+    before = exp.tick()
+    path = exp._store.backup(place.folder / "copy.belated")
+    if place.kind == "postgres":
+        place.sql("update meta set value = '0' where key = 'offset'")
+    place.close()
+    for home in (place.url, str(place.folder / "restored.belated")):
+        bl.live.restore(path, home, replace=True)
+        with bl.live.open(home, ticking=False, clock=place.clock) as store:
+            again = store.experiment("button")
+            again.ask("new")
+            assert again.tick().step == before.step + 1
+            assert again.status().asked == len(UNITS) + 1
+            assert store.verify().clean

@@ -11,7 +11,7 @@ from engines import _parameter
 import belated as bl
 from belated.live.asking import ask
 from belated.live.postgres import _LOCK, _prepare_plans
-from belated.live.schema import PLACES
+from belated.reading.live_logs import PLACES
 
 FETCHED = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = 'decision'"
 

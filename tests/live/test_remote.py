@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from served import PATIENCE
 
 import belated as bl
 from belated.live import connecting, remote, wire
@@ -41,7 +42,7 @@ class Between(BaseHTTPRequestHandler):
 
     def do(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        service = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        service = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         service.request(self.command, self.path, body, {"authorization": self.headers["authorization"]})
         reply = service.getresponse()
         content = reply.read()
@@ -157,6 +158,7 @@ def test_a_service_that_has_just_failed_is_not_waited_for(place, proxy, monkeypa
     with bl.live.open(proxy.url, token=place.served.token, retries=0, fallback="B") as store:
         exp = store.experiment("button")
         proxy.drops = iter([True, False, False])
+        monkeypatch.setattr(remote, "_REST", 3600.0)
         assert not exp.ask("x").logged
         assert not exp.ask("y").logged  # without asking
         assert (proxy.dropped, counts(place, "decision")) == (1, 1)

@@ -7,7 +7,7 @@ import pytest
 from live_experiments import UNITS, learn
 
 import belated as bl
-from belated.live import postgres, schema
+from belated.live import schema
 from belated.live.draws import choose, uniform
 from belated.live.tokens import make_token
 from tests.live.conftest import of_storages
@@ -83,7 +83,7 @@ def test_a_store_of_every_older_schema_is_read_and_upgraded(place, monkeypatch, 
         place.close()
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:number])
-        patch.setattr(postgres, "TABLES", ("experiment", "decision", "outcome", "change"))
+        patch.setattr(schema, "TABLES", ("experiment", "decision", "outcome", "change"))
         with bl.live.open(url, ticking=False) as store, store.storage.writing() as session:
             now = session.now
             _insert(session, "experiment", old, (1, "plain", "running", b"\x01" * 32, about, None, None, now))

@@ -10,7 +10,7 @@ import pytest
 import belated as bl
 from belated.live import sqlite
 from belated.live.sqlite import SQLiteStorage, file_system
-from belated.reading.live_logs import is_live
+from belated.reading.contents import is_live
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0

@@ -93,23 +93,34 @@ class CancelledError(Exception):
 
 def test_a_cancelled_caller_leaves_no_open_transaction(place, monkeypatch):
     exp = place.create()
-    go_on, storage = threading.Event(), exp._store.storage
-    writing = storage.writing
+    begun, cancelled, go_on, storage = threading.Event(), threading.Event(), threading.Event(), exp._store.storage
+    writing, caller = storage.writing, threading.get_ident()
 
     def slowly(*given):
-        go_on.wait(30)
+        begun.set()
+        go_on.wait(600)
         return writing(*given)
 
+    def interrupt():  # again if the caller was just about to wait: it would not hear the first signal
+        begun.wait(600)
+        while not cancelled.wait(0.2):
+            signal.pthread_kill(caller, signal.SIGALRM)
+
     def cancel(*_):
-        raise CancelledError
+        if not cancelled.is_set():
+            cancelled.set()
+            raise CancelledError
 
     monkeypatch.setattr(storage, "writing", slowly)
     before = signal.signal(signal.SIGALRM, cancel)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
         with pytest.raises(CancelledError):
             exp.ask("x")
     finally:
+        cancelled.set()
+        thread.join()
         signal.signal(signal.SIGALRM, before)
     go_on.set()
     other = place.again()

@@ -52,7 +52,7 @@ def test_versions_are_made_beside_asking(tmp_path):
 
 
 def _until(done) -> bool:
-    for _ in range(500):
+    for _ in range(6000):
         if done():
             return True
         time.sleep(0.02)

@@ -101,6 +101,24 @@ def test_an_unknown_tell_is_parked_then_adopted(place):
     assert exp.tell("x", 1).status == "repeated"
 
 
+@pytest.mark.filterwarnings("ignore::belated.BelatedWarning")  # of few outcomes
+def test_an_event_that_was_told_before_its_unit_was_asked_is_not_in_the_window(place):
+    """A shop tells all of its orders, also those of customers who come into the experiment later."""
+    exp = place.create(outcome=bl.live.events("1h", "count"))
+    said = exp.tell_many([("x", 1, "an old order"), ("y", 1, "an older one")])
+    assert [each.status for each in said] == ["parked", "parked"]
+    place.clock.forward(86_400)
+    exp.ask_many(["x", "y"])
+    assert exp.answer().counts.parked == 0
+    place.clock.forward(60)
+    assert exp.tell_many([("x", 1, "an old order"), ("x", 1, "a new order")])[0].status == "repeated"
+    place.clock.forward(3601)
+    assert sum(exp.tick().totals) == 1
+    for log in (exp.log(), bl.read(place.home, table="button", as_of=exp.answer().as_of)):
+        assert log.log().outcome.tolist() == [1, 0]
+    assert exp._store.verify().clean
+
+
 def test_a_unit_that_is_asked_while_its_outcome_is_parked_elsewhere_gets_it(place):
     exp = place.create()
     exp.ask("x")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,9 @@ def test_numbers_and_datetimes_do_not_mix():
 
 def test_a_second_has_a_thousand_times_as_many_of_each_finer_unit():
     assert [Clock(unit).per_second for unit in (None, "s", "ms", "ns", "as")] == [1, 1, 10**3, 10**9, 10**18]
+    assert [Clock(unit).per_microsecond for unit in (None, "s", "ms", "us", "ns", "as")] == [
+        1, Fraction(1, 10**6), Fraction(1, 1000), 1, 1000, 10**12,
+    ]  # fmt: skip
 
 
 def test_a_moment_becomes_a_number_and_comes_back():

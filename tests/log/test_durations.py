@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.log.durations import Window, read_window
+from belated.log.clock import Clock
+from belated.log.durations import Window, length_on, read_window
 
 
 def test_windows():
@@ -30,6 +31,12 @@ def test_windows():
     ):
         with pytest.raises(bl.OptionError, match=r"`window` is .*; it must be a positive number of steps"):
             read_window(window)
+
+
+def test_a_window_is_counted_in_any_unit():
+    units = ("s", "ms", "us", "ns", "ps", "fs", "as")
+    assert [length_on(Clock(unit), "2s") for unit in units] == [2 * 1000**i for i in range(7)]
+    assert length_on(Clock("s"), "1999ms") == 1
 
 
 def test_a_window_is_read_once():

@@ -92,6 +92,23 @@ def test_the_unit_of_time_changes_nothing() -> None:
     assert dated.within == "10 days"
 
 
+@pytest.mark.parametrize("way", ["age", "time", "table"])
+def test_an_event_as_the_window_closes_counts_however_times_round(way: str) -> None:
+    t = np.random.default_rng(0).uniform(0, 100, 200)
+    unit = np.arange(100)
+    if way == "table":
+        rows = pa.table({"unit": np.arange(200), "arm": ["A"] * 200, "p": np.ones(200), "at": t})
+        table = bl.read(
+            rows, pa.table({"unit": unit, "bought_at": t[:100] + 7}), arm="arm", propensity="p", assigned_at="at",
+            arrived_at="bought_at", key="unit", events=True, window=7, as_of=120,
+        )  # fmt: skip
+        assert bl.estimate(table).arm("A").estimate == pytest.approx(0.5, rel=1e-12)
+        return
+    events = {"unit": unit, "age": np.full(100, 7.0)} if way == "age" else {"unit": unit, "time": t[:100] + 7}
+    log = bl.Log.of_events(["A"] * 200, "uniform", events, assigned_at=t, window=7, arms=["A"], as_of=120)
+    assert bl.estimate(log).arm("A").estimate == pytest.approx(0.5, rel=1e-12)
+
+
 def test_a_lag_makes_rows_younger() -> None:
     lagged, _ = drawn(lag=1.5)
     earlier, _ = drawn(as_of=10.5)
@@ -119,6 +136,8 @@ def test_a_cap_is_on_the_total_of_a_row() -> None:
     assert (bl.estimate(still).values < bl.estimate(drawn(measure="sum")[0]).values).all()
     with pytest.raises(bl.OptionError, match="needs no cap"):
         drawn(measure="indicator", cap=2.0)
+    with pytest.raises(bl.OptionError, match="needs no cap"):
+        bl.estimate(drawn(measure="indicator")[0], cap=2.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 6)), max_size=12), st.integers(-2, 8))
@@ -130,6 +149,23 @@ def test_capped_values_add_up_to_the_capped_totals(events: list[tuple[int, int]]
     there = np.isin(np.arange(4), row)
     total = np.bincount(row, value, 4) if len(row) else np.zeros(4)
     np.testing.assert_allclose(added[there] + min(cap, 0), np.minimum(total, cap)[there])
+
+
+@pytest.mark.parametrize("segment", [None, np.tile(["x", "y"], 300)])
+def test_a_shorter_window_keeps_the_cap(segment: Any) -> None:
+    capped, _ = drawn(cap=2.0, segment=segment)
+    shorter, _ = drawn(window=3.0, cap=2.0, segment=segment)
+    est = bl.estimate(capped)
+    assert str(est.window(3.0)) == str(bl.estimate(shorter))
+    assert "capped at 2" in str(est.window(3.0))
+
+
+def test_before_any_window_closes_the_capped_rows_are_those_of_the_longest_age() -> None:
+    events = {"unit": [0, 1, 2], "age": [3, 1, 1], "value": [9.0, 9.0, 1.0]}
+    given_ = {"cap": 2.0, "assigned_at": [0, 0, 2, 2], "as_of": 4}
+    cut = bl.estimate(bl.Log.of_events(list("AABB"), "uniform", events, window=10, **given_))
+    asked = bl.estimate(bl.Log.of_events(list("AABB"), "uniform", events, window=2, **given_))
+    assert cut.sums.cap.above.tolist() == asked.sums.cap.above.tolist() == [1, 0]
 
 
 def test_before_any_window_closes_the_answer_is_for_the_longest_age() -> None:

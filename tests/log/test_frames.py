@@ -154,6 +154,17 @@ def test_a_column_of_nothing():
     assert not bl.Log.from_frame(frame, arrived_at="paid_at").arrived.any()
 
 
+@pytest.mark.parametrize("role", ["arm", "outcome", "propensity", "assigned_at"])
+@pytest.mark.parametrize(
+    "values", [pd.Series([1.0]), pl.Series([1.0]), np.array([1.0])], ids=["pandas", "polars", "numpy"]
+)
+def test_a_column_itself_is_no_name(role, values):
+    given = {"arm": "variant", "outcome": "y", "propensity": "p", role: values}
+    sentence = f"`{role}` is of type {type(values).__name__}; it must be the name of a column"
+    with pytest.raises(bl.OptionError, match=sentence):
+        bl.Log.from_frame(pd.DataFrame({"variant": ["A"], "y": [1.0], "p": [0.5]}), **given)
+
+
 def test_not_a_frame():
     with pytest.raises(bl.LogError, match="not a dataframe"):
         bl.Log.from_frame([1, 2, 3])
@@ -163,3 +174,28 @@ def test_lists_of_uneven_length_are_refused():
     frame = pl.DataFrame({"arm": ["A", "B"], "outcome": [1.0, 2.0], "propensity": [[0.5, 0.5], [1.0]]})
     with pytest.raises(bl.LogError, match=r"`propensity` in row 1 is a list of 1; row 0 has a list of 2"):
         bl.Log.from_frame(frame)
+
+
+def test_what_is_missing_in_a_dictionary_of_arrow_stays_missing():
+    """NumPy takes the last entry of the dictionary for it."""
+
+    def column(values):
+        array = pa.array(values).dictionary_encode()
+        return pa.chunked_array([array.slice(0, 2), array.slice(2)])
+
+    arms, outcomes, segments = ["A", "B", "A", "B"], [1.0, None, 2.0, 3.0], ["x", None, "y", "x"]
+    plain = bl.Log(arms, outcomes, "uniform", segment=segments)
+    table = pa.table({"arm": column(arms), "y": column(outcomes), "segment": column(segments)})
+    framed = bl.Log.from_frame(table, arm="arm", outcome="y", propensity="uniform", segment="segment")
+    for log in (framed, bl.Log(table["arm"], table["y"], "uniform", segment=table["segment"])):
+        assert log.segment_column.labels == plain.segment_column.labels
+        np.testing.assert_array_equal(log.outcome, plain.outcome)
+        np.testing.assert_array_equal(log.segment_column.code, plain.segment_column.code)
+    with pytest.raises(bl.LogError, match="`arm` in row 1 is missing"):
+        bl.Log.from_frame(pa.table({"arm": column(["A", None, "B"])}), arm="arm", outcome="arm", propensity="uniform")
+
+
+def test_a_missing_arm_is_named_before_columns_are_matched():
+    frame = pl.DataFrame({"arm": ["A", None, "B"], "y": [1.0, 2.0, 3.0], "p_A": 0.5, "p_B": 0.5})
+    with pytest.raises(bl.LogError, match="`arm` in row 1 is missing"):
+        bl.Log.from_frame(frame, arm="arm", outcome="y", propensity=["p_A", "p_B"])

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 from drawn import refused
 
-from belated.reading.contents import known_content
+from belated.reading.contents import is_live, is_sqlite, known_content
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -96,3 +96,14 @@ def test_names_of_other_formats(name, words):
     with open(name, "wb") as file:
         file.write(b"x")
     refused(f"`{name}` has an unknown format; its name must end in one of .*{words}", name)
+
+
+def test_other_files_are_not_taken_for_live_ones(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table t (x)")
+    connection.close()
+    assert is_sqlite(path)
+    assert not is_live(path)
+    (tmp_path / "short.csv").write_text("a")
+    assert not is_live(tmp_path / "short.csv")

@@ -60,6 +60,7 @@ def test_the_first_option_that_was_given():
     [
         ("2026-03-01 14:30:00+02:00", {True}), ("2026-03-01T14:30Z", {True}), ("2026-03-01 14:30:00.5 UTC", {True}),
         ("2026-03-01 14:30-0200", {True}), ("2026-03-01", {False}), ("2026-03-01 14:30:00", {False}), ("NaT", set()),
+        ("2026-03-01 14:30:00 Europe/Berlin", {True}), ("2026-03-01 14:30 UTC+2", {True}),
     ],
 )  # fmt: skip
 def test_the_zone_of_a_text(text, has):

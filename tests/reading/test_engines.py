@@ -21,6 +21,7 @@ import pytest
 from engines import Engine, in_sql, only
 
 import belated as bl
+from belated.reading.columns import time
 from belated.reading.engines import ENGINES, PACKAGES, compiled, engine_of, fetch, first_line, sentences
 
 NAN = float("nan")
@@ -265,3 +266,18 @@ def test_a_label_is_never_taken_for_the_bound_that_keeps_selects_apart(postgres_
     table = postgres_engine.table({"x": pa.array([label, "B"])})
     once = engine_of(table).once(table.filter(table.x == label))
     assert fetch(once).to_pydict() == {"x": [label]}
+
+
+@only("duckdb", "postgres")
+def test_texts_are_times_by_one_rule(engine: Engine) -> None:
+    """DuckDB takes BST for Bangladesh's, PostgreSQL UTC+2 for a zone in the west and the first number for a month."""
+    hours = {"": 12, "Z": 12, " UTC": 12, " +0200": 10, " UTC+2": 10, " GMT-05": 17, " Asia/Dhaka": 6, " Etc/GMT+5": 17}
+    table = engine.table({"t": [None, *(f"2026-07-01 12:00{zone}" for zone in hours)]})
+    never, *times = engine.read(table.select(t=time("assigned_at", table.t)))["t"].cast("int64").to_pylist()
+    assert never is None
+    noon = datetime(2026, 7, 1, tzinfo=UTC).timestamp()
+    assert [(each / 1e6 - noon) / 3600 for each in times] == [*hours.values()]
+    for text in ("2026-07-01 12:00 BST", "2026-07-01 12:00 EST", "02/03/2026 12:00", "July 1, 2026", "now", ""):
+        table = engine.table({"when": ["2026-07-01", text]})
+        with pytest.raises(bl.LogError, match=rf"column 'when' has '{text}'; it must be a time"), sentences("x"):
+            fetch(table.select(t=time("assigned_at", table.when)))

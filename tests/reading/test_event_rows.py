@@ -64,6 +64,22 @@ def test_a_table_says_what_arrays_say(measure: Any) -> None:
     assert bl.estimate(closed).std_errors[0] > 1.1 * ours.std_errors[0]
 
 
+@pytest.mark.parametrize("lengths", [{"window": 3.5}, {"window": 4, "lag": 1.3}, {"window": 4, "as_of": 29.5}])
+def test_whole_steps_with_fractions_of_a_step_in_lengths_or_events(lengths: dict[str, Any]) -> None:
+    rng = np.random.default_rng(2)
+    step, unit = np.sort(rng.integers(0, 40, 200)), rng.integers(0, 200, 150)
+    when = step[unit] + (rng.uniform(0, 6, 150).round(3) if "as_of" in lengths else rng.integers(0, 6, 150))
+    sent = pa.table({"id": np.arange(200), "arm": rng.choice(["A", "B"], 200), "step": step})
+    bought = pa.table({"id": unit, "bought_at": when})
+    lengths = {"as_of": 30, **lengths}
+    read = bl.read(sent, bought, events="count", propensity="uniform", **lengths)
+    log = bl.Log.of_events(
+        sent["arm"], "uniform", {"unit": unit, "time": when}, measure="count", assigned_at=step, **lengths
+    )
+    for ours, theirs in ((read, log), (read.log().closed(), log.closed())):
+        np.testing.assert_allclose(bl.estimate(ours).values, bl.estimate(theirs).values, rtol=1e-12)
+
+
 def test_events_in_the_table_of_assignments() -> None:
     sent, bought = tables()
     columns = [bought[name].to_pylist() for name in ("id", "bought_at", "amount")]

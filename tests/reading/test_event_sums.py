@@ -8,11 +8,11 @@ import pytest
 from event_logs import Change, experiment
 
 import belated as bl
+from belated.kernels.fields import OWN_FIELDS
 from belated.reading import source as source_module
 
 
-@pytest.mark.parametrize("change", [None, Change(rate=0.4)])
-def test_cohorts_of_a_large_table_are_those_of_rows_in_memory(change, monkeypatch):
+def read_experiment(change: Change | None = None) -> bl.Source:
     columns = experiment(np.random.default_rng(7), 4000, (0.3, 0.3), change=change)
     start = pd.Timestamp("2026-03-01")
     sent = pd.DataFrame({"customer": np.arange(4000), "arm": columns.arm, "assigned_at": columns.at})
@@ -23,17 +23,26 @@ def test_cohorts_of_a_large_table_are_those_of_rows_in_memory(change, monkeypatc
         "s"
     )
     bought = bought[bought.happened_at <= start + pd.Timedelta(days=3)]
+    return bl.read(
+        sent, bought, key="customer", arm="arm", propensity="p*", assigned_at="assigned_at",
+        arrived_at="happened_at", events="indicator", window="1d", as_of="2026-03-04",
+    )  # fmt: skip
 
-    def checks():
-        source = bl.read(
-            sent, bought, key="customer", arm="arm", propensity="p*", assigned_at="assigned_at",
-            arrived_at="happened_at", events="indicator", window="1d", as_of="2026-03-04",
-        )  # fmt: skip
-        return bl.diagnose(source)["build-up over time"]
 
-    in_memory = checks()
-    monkeypatch.setattr(source_module, "MOST_HELD", 10)
-    grouped = checks()
+@pytest.mark.parametrize("change", [None, Change(rate=0.4)])
+def test_cohorts_of_a_large_table_are_those_of_rows_in_memory(change, monkeypatch):
+    in_memory = bl.diagnose(read_experiment(change))["build-up over time"]
+    monkeypatch.setattr(source_module, "MOST_MATURING", 10)
+    grouped = bl.diagnose(read_experiment(change))["build-up over time"]
     assert grouped.light == in_memory.light == ("green" if change is None else "red")
     for arm in (0, 1):
         assert grouped.numbers["z"][arm] == pytest.approx(in_memory.numbers["z"][arm], rel=0.02, abs=0.02)
+
+
+def test_every_sum_of_a_large_table_is_that_of_rows_in_memory(monkeypatch):
+    in_memory = bl.estimate(read_experiment()).sums
+    monkeypatch.setattr(source_module, "MOST_MATURING", 10)
+    grouped = bl.estimate(read_experiment()).sums.recentred(in_memory.shift)
+    for field in OWN_FIELDS:
+        if not field.plain:
+            np.testing.assert_allclose(grouped[field.name], in_memory[field.name], rtol=1e-3, err_msg=field.name)

@@ -8,6 +8,7 @@ import pytest
 from engines import source_of
 
 import belated as bl
+from belated.log.row_summaries import RowEvidence
 from belated.reading import evidence_query
 
 
@@ -32,6 +33,16 @@ def pair():
 def test_an_engine_counts_as_memory_does(pair, name):
     wanted, source = pair
     np.testing.assert_allclose(getattr(source.evidence(), name), getattr(wanted, name), rtol=1e-9, atol=1e-9)
+
+
+def test_an_engine_counts_many_arms_as_memory_does():
+    rng, arms = np.random.default_rng(2), 22
+    p = rng.dirichlet(np.full(arms, 3.0), 300)
+    code = [rng.choice(arms, p=row) for row in p]
+    log = bl.Log([f"arm {k}" for k in code], rng.normal(size=300), p, arms=[f"arm {k}" for k in range(arms)])
+    wanted, got = log.evidence(), source_of(log).evidence()
+    for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p", "excess", "variance"):
+        np.testing.assert_allclose(getattr(got, name), getattr(wanted, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def test_sums_by_stretch_of_time(pair):
@@ -113,6 +124,30 @@ def test_nanoseconds_since_1970_are_not_rounded():
     got, wanted = evidence(1_767_225_600_000_000_000)
     for name in ("assigned", "arrived", "old", "soon"):
         np.testing.assert_array_equal(got.sums[name], wanted.sums[name])
+
+
+@pytest.mark.parametrize(("assigned", "delay"), [(90, [1e307, 1e308]), (90, [1e301, 2e301]), (1, [0.0, 1e-310])])
+def test_delays_that_cannot_be_binned_are_not_counted_as_in_memory(assigned, delay):
+    rows, rng = 90, np.random.default_rng(1)
+    table = {"arm": ["A", "B"] * 45, "outcome": rng.normal(size=rows), "assigned_at": np.arange(rows) % assigned * 1.0,
+             "delay": delay * 45}  # fmt: skip
+    log = bl.Log(propensity="uniform", **table)
+    source = bl.read(pa.table(table), propensity="uniform")
+    assert log.evidence().arrivals is None
+    assert source.evidence().arrivals is None
+
+
+def test_recorded_is_by_arm(tmp_path):
+    """Also of an arm without rows, and whichever arm comes first."""
+    lines = [f"{'CA'[i % 2]},{i},{i},0.5,0,0.5\n" for i in range(90)]
+    (tmp_path / "a.csv").write_text("arm,outcome,assigned_at,p_A,p_B,p_C\n" + "".join(lines))
+    source = bl.read(tmp_path / "a.csv", arms=["A", "B", "C"], arrived_at="none")
+    wanted = RowEvidence(source.log()).recorded()
+    assert wanted.rows[1] == 0
+    got = evidence_query.recorded(source)
+    assert got.lowest == wanted.lowest
+    np.testing.assert_array_equal(got.rows, wanted.rows)
+    np.testing.assert_array_equal(got.arrived, wanted.arrived)
 
 
 @pytest.mark.parametrize("start", [2**63 - 50, 2**64])

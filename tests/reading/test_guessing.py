@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import time
 
+import numpy as np
 import pytest
 from kinds_of_columns import table
 
@@ -276,6 +277,12 @@ def test_given_names_must_exist_and_fit():
     for strange in (3, ["Variant"], b"Variant"):
         with pytest.raises(OptionError, match=r"`arm` is .*; it must be the name of a column"):
             find(kinds, None, {"arm": strange})
+    column = np.array([1, 2])
+    for role in ("outcome", "arrived_at", "recorded_at", "arrival_probability", "propensity"):
+        with pytest.raises(OptionError, match=f"`{role}` is of type ndarray; it must be the name of a column"):
+            find(kinds, None, {role: column if role != "propensity" else [column]})
+    with pytest.raises(OptionError, match=r"`key` is .*; it must be the name"):
+        find(kinds, None, {"key": column})
     with pytest.raises(LogError, match="no column 'p' for `outcome` in the outcomes"):
         find(kinds, table(n="revenue"), {"outcome": "p", "key": "note"})
     with pytest.raises(LogError, match="is named like an outcome"):

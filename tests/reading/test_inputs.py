@@ -133,7 +133,7 @@ def test_whole_numbers_that_are_too_large(name):
     refused(f"^Column '{name}' in row {ROWS - 1} is {2**64}; whole numbers must fit 64 bits", frame)
 
 
-@pytest.mark.parametrize("text", ["soon, I hope", "2026-02-30", "32.1.2026"])
+@pytest.mark.parametrize("text", ["soon, I hope", "2026-02-30", "32.1.2026", "2026-07-01 12:00 BST"])
 @pytest.mark.parametrize("kind", ["object", "category"])
 def test_text_that_is_no_time(text, kind):
     times = pd.Series([*["2026-01-01"] * (ROWS - 1), text], dtype=kind)

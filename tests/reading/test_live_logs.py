@@ -5,7 +5,6 @@ import sqlite3
 import pytest
 
 import belated as bl
-from belated.reading.live_logs import is_live
 
 
 @pytest.fixture
@@ -51,16 +50,6 @@ def test_an_as_of_time_applies_to_a_live_log(store, tmp_path):
     early = exp.ask("d").assigned_at
     exp.ask_many(["e", "f", "g"])
     assert len(bl.read(tmp_path / "shop.belated", as_of=early)) == 4
-
-
-def test_other_files_are_not_taken_for_live_ones(tmp_path):
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("create table t (x)")
-    connection.close()
-    assert not is_live(path)
-    (tmp_path / "short.csv").write_text("a")
-    assert not is_live(tmp_path / "short.csv")
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(store, tmp_path, monkeypatch):

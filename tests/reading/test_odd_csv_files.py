@@ -162,6 +162,21 @@ def test_offsets_are_applied():
     assert source.log().assigned_at.tolist() == [when - dt.timedelta(hours=i % 3) for i, when in enumerate(SENT)]
 
 
+@pytest.mark.parametrize("zone", [" +0230", " +02:30", "+0230", " Asia/Kolkata"])
+def test_zones_as_warehouses_write_them(zone):
+    late = [each.isoformat(" ") + zone for each in SENT]
+    source = bl.read(write("a.csv", text_of({**columns(), "assigned_at": late})), arrived_at="none", delay="none")
+    ahead = dt.timedelta(hours=5.5 if "/" in zone else 2.5)
+    assert source.log().assigned_at.tolist() == [when - ahead for when in SENT]
+
+
+def test_a_zone_that_is_in_two_places_is_refused():
+    """BST is British summer time, and six hours ahead in Bangladesh."""
+    for zone in ("BST", "IST", "CST"):
+        late = [f"{each.isoformat(' ')} {zone}" for each in SENT]
+        refused("with an offset such as", write("a.csv", text_of({**columns(), "assigned_at": late})))
+
+
 def test_durations_as_pandas_writes_them():
     table = columns()
     del table["arrived_at"]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from engines import Engine
 
+import belated as bl
 from belated.kernels import jit, records
 from belated.reading import postgres
 from belated.reading.engines import ENGINES, UncopiedError
@@ -89,3 +90,60 @@ def test_a_connection_can_be_used_after_a_copy_that_failed(postgres_engine: Engi
     with pytest.raises(UncopiedError):
         copied(zero, limit=4_000)
     assert copied(zero, limit=10**9).num_rows == 5_001
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+@pytest.mark.parametrize("kind", ["numeric", "numeric(38, 0)"])
+def test_whole_decimals_that_floats_cannot_tell_apart(postgres_engine: Engine, kind: str, limit: int) -> None:
+    ids = [str(2**60 + i % 2) for i in range(40)]
+    rows = {"id": ids, "outcome": [float(i) for i in range(40)], "t": list(range(40))}
+    table = postgres_engine.table(rows, id=kind)
+    options = {"outcome": "outcome", "assigned_at": "t", "propensity": "uniform", "copy_limit": limit}
+    source = bl.read(table, arm="id", **options)
+    assert source.arms == (2**60, 2**60 + 1)
+    assert bl.estimate(source, "mean").arm(2**60).estimate == 19.0
+    by_segment = bl.read(table.mutate(arm=(table.t % 4 < 2).ifelse("A", "B")), arm="arm", segment="id", **options)
+    assert by_segment.segments == (2**60, 2**60 + 1)
+    with pytest.raises(bl.LogError, match=r"'id' holds 11805916207174113\d+, .*cast the column to text"):
+        bl.read(table.mutate(id=table.id * 1024), arm="id", **options)
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_decimals_that_are_not_whole_are_floats(postgres_engine: Engine, limit: int) -> None:
+    rows = {"arm": ["1.0", "2.5"] * 10, "outcome": [1.0, 2.0] * 10, "t": list(range(20))}
+    table = postgres_engine.table(rows, arm="numeric")
+    options = {"arm": "arm", "assigned_at": "t", "propensity": "uniform", "copy_limit": limit}
+    assert bl.read(table, **options).arms == (1.0, 2.5)
+    assert str(bl.read(table.filter(table.arm < 2), **options).arms) == "(1,)"
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_a_decimal_that_is_no_number_is_missing(postgres_engine: Engine, limit: int) -> None:
+    rows = {"arm": list("ABBA") * 10, "outcome": ["1.5", "NaN", "2.5", "3.5"] * 10, "t": list(range(40))}
+    table = postgres_engine.table(rows, outcome="numeric")
+    options = {"assigned_at": "t", "propensity": "uniform", "copy_limit": limit}
+    came = table.mutate(arrived_at=(table.t % 4 != 1).ifelse(table.t + 1, None))
+    assert bl.estimate(bl.read(came, **options), "mean").arm("B").estimate == 2.5
+    with pytest.raises(bl.LogError, match="`outcome` is NaN in 10 rows"):
+        bl.read(table, **options)
+
+
+@pytest.mark.parametrize("split", ["uniform", {"A": 0.4, "B": 0.6}])
+def test_the_server_computes_with_declared_probabilities(
+    postgres_engine: Engine, split: str | dict[str, float]
+) -> None:
+    rows = {"arm": list("ABBA") * 10, "outcome": [float(i % 7) for i in range(40)], "t": list(range(40))}
+    options = {"arm": "arm", "assigned_at": "t", "propensity": split}
+    answers = [bl.estimate(bl.read(postgres_engine.table(rows), copy_limit=n, **options)) for n in (0, 100)]
+    for arm in "AB":
+        summed, copied = (answer.arm(arm) for answer in answers)
+        assert (summed.low, summed.high) == pytest.approx((copied.low, copied.high), rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_arms_may_be_uuids(postgres_engine: Engine, limit: int) -> None:
+    arms = [f"00000000-0000-0000-0000-00000000000{k}" for k in (1, 2)]
+    table = postgres_engine.table({"arm": arms * 10, "outcome": [1.0, 2.0] * 10, "t": list(range(20))}, arm="uuid")
+    source = bl.read(table, assigned_at="t", propensity="uniform", copy_limit=limit)
+    assert source.arms == tuple(arms)
+    assert bl.estimate(source, "mean").arm(arms[1]).estimate == 2.0

@@ -58,6 +58,27 @@ def test_arms_of_any_type(labels):
     same(bl.read(drawn.table(), propensity=named(drawn)), drawn)
 
 
+@pytest.mark.parametrize("kind", [pa.decimal128(38, 0), pa.decimal128(38, 1), pa.float64()], ids=str)
+@pytest.mark.parametrize("name", [int, float, str], ids=["int", "float", "str"])
+def test_whole_arms_of_other_types_are_named_by_whole_numbers(kind, name):
+    rows = {"outcome": [1.0, 2.0, 3.0, 4.0], "zero": [0.5] * 4, "one": [0.5] * 4}
+    table = pa.table({"arm": pa.array([0, 1, 0, 1]).cast(kind), **rows})
+    source = bl.read(table, propensity={name(1): "one", name(0): "zero"})
+    assert source.arms == (1, 0)
+    assert bl.estimate(source).arm(0).estimate == 2.0
+
+
+def test_whole_decimals_that_floats_cannot_tell_apart():
+    """Warehouses keep identifiers as NUMBER(38, 0)."""
+    ids = pa.array([Decimal(2**60 + i % 2) for i in range(40)], pa.decimal128(38, 0))
+    frame = pa.table({"arm": ["A", "A", "B", "B"] * 10, "id": ids, "outcome": [float(i) for i in range(40)]})
+    options = {"arm": "arm", "outcome": "outcome", "propensity": "uniform", "segment": "id"}
+    for log in (bl.read(frame, **options), bl.Log.from_frame(frame, **options)):
+        assert log.segments == (2**60, 2**60 + 1)
+    larger = pl.DataFrame({"arm": [2**70, 2**70 + 1], "outcome": [1.0, 2.0]}, schema_overrides={"arm": pl.Int128})
+    assert bl.Log.from_frame(larger, arm="arm", outcome="outcome", propensity="uniform").arms == (2**70, 2**70 + 1)
+
+
 def test_dates_and_bytes_are_no_arms():
     for labels in ((dt.date(2026, 1, 1), dt.date(2026, 1, 2)), (b"a", b"b")):
         refused("'arm' is named like an arm, but is of kind", Drawn(labels).table(), propensity="p0")
@@ -165,3 +186,11 @@ def test_a_table_of_what_is_no_database():
 @pytest.mark.parametrize("arms", [5, "AB", b"AB", [], ()])
 def test_arms_that_are_no_list(arms):
     refused("`arms` is .*; it must list the arms' labels, at least one", DRAWN.wide(), arms=arms)
+
+
+def test_a_declared_split_may_be_in_per_cent():
+    table = pa.table({"arm": ["A", "B", "A"], "outcome": [1.0, 2.0, 3.0]})
+    source = bl.read(table, propensity={"A": 80, "B": 20}, propensity_unit="percent")
+    assert source.roles.propensity.split == {"A": 0.8, "B": 0.2}
+    assert source.log().propensity.tolist() == [[0.8, 0.2]] * 3
+    refused("sum to 0.01", table, propensity={"A": 0.5, "B": 0.5}, propensity_unit="percent")

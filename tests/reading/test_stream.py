@@ -14,7 +14,8 @@ import belated as bl
 from belated.estimation.estimators import ESTIMATORS
 from belated.log.clock import NEVER
 from belated.log.rows import LogColumns
-from belated.reading.stream import Batch, OutOfOrderError, StreamPlan, row_name, stream_sums
+from belated.reading.rows_query import row_name
+from belated.reading.stream import Batch, OutOfOrderError, StreamPlan, stream_sums
 
 PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values()))
 

@@ -124,3 +124,19 @@ def test_a_moment_in_nanoseconds_keeps_every_digit(zone):
     for moment in (sent[9], str(sent[9])):
         assert len(bl.read(table, as_of=moment)) == 10
         assert len(bl.read(table, as_of=moment).log()) == 10
+
+
+@pytest.mark.parametrize("far", [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1)])
+def test_times_that_do_not_fit_nanoseconds_beside_some_in_nanoseconds(far):
+    """An arrival at the end of time is how a warehouse may say never."""
+    sent = [far, *SENT[1:]] if far.year == 1 else SENT
+    arrived = ARRIVED if far.year == 1 else [*ARRIVED[:-1], far]
+    units = ("us", "ns") if far.year == 1 else ("ns", "us")
+    columns = {"arm": ["A", "B"] * 12, "outcome": [1.0, 0.0, 0.0] * 8, "p": [0.5] * ROWS}
+    times = [pa.array(each, pa.timestamp(unit)) for each, unit in zip((sent, arrived), units, strict=True)]
+    table = pa.table({**columns, "assigned_at": times[0], "arrived_at": times[1]})
+    log = bl.Log.from_frame(
+        table, arm="arm", outcome="outcome", propensity="p", assigned_at="assigned_at", arrived_at="arrived_at"
+    )
+    assert bl.read(table).log().arrived_at.tolist() == log.arrived_at.tolist()
+    assert bl.estimate(bl.read(table)).values.tolist() == bl.estimate(log).values.tolist()

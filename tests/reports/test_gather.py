@@ -175,3 +175,30 @@ def test_only_the_chosen_arms_probabilities_are_shares_of_assignments():
     assert not shares.probabilities
     assert shares.share.sum(axis=1) == pytest.approx(np.ones(len(shares.share)))
     assert chosen(log, log.evidence()).probabilities
+
+
+@pytest.mark.parametrize("least", [0.0, -1.0, -1e-20])
+def test_the_sequence_of_a_capped_log_is_that_of_sequence_or_asymptotic_where_a_cap_does_not_bound_outcomes(least):
+    """An outcome just below 0 is below 0 for both, though it is lost when outcomes are summed about another value."""
+    rng = np.random.default_rng(1)
+    outcome = rng.exponential(10, 600)
+    outcome[7] = least
+    log = bl.Log(rng.integers(0, 2, 600), outcome, np.full(600, 0.5)).capped(30.0)
+    shown = gather(analyse(log, Questions())).sequence
+    if least == 0:
+        assert shown.kind == bl.sequence(log).kind == "bernstein"
+        return
+    assert shown.kind == "asymptotic"
+    with pytest.raises(bl.OptionError, match="assumed to be 0 or more"):
+        bl.sequence(log)
+
+
+def test_a_sequence_of_events_is_tested_at_the_looks_of_sequence():
+    rng = np.random.default_rng(47)
+    arm, t = rng.integers(0, 2, 150), np.sort(rng.uniform(0, 20, 150))
+    unit = np.flatnonzero(rng.random(150) < 0.25 + 0.25 * arm)
+    events = {"unit": unit, "age": rng.exponential(3, len(unit))}
+    log = bl.Log.of_events(arm, "uniform", events, window=5, assigned_at=t, as_of=20)
+    shown = gather(analyse(log, Questions())).sequence.contrast(1, 0)
+    asked = bl.sequence(log).contrast(1, 0)
+    assert (shown.p_value, shown.excluded_at) == (asked.p_value, asked.excluded_at)

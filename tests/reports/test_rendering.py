@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST
+from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST, WAIT
 from commands import invoke
 from reports.samples import (
     CHECKS,
@@ -331,6 +331,7 @@ def test_in_a_browser(chromium, tmp_path, names):
     file = write_whole(tmp_path / "report.html", render(replace(report, title=" ".join(names[:2]))))
     context = chromium.new_context()
     try:
+        context.set_default_timeout(WAIT)
         page = context.new_page()
         trouble, requests = [], []
         page.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)

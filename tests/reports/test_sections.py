@@ -142,7 +142,7 @@ def test_of_events_the_arrivals_are_called_events():
 # ---------------------------------------------------------------- segments
 
 
-def segmented(segments=("DE", "FR"), rows=600, arms=2, different=1.0):
+def segmented(segments=("DE", "FR"), rows=600, arms=2, different=1.0, **questions):
     """Return the report of a log in which the last arm's effect differs between segments."""
     rng = np.random.default_rng(3)
     names = list("ABCDEFGH"[:arms])
@@ -151,7 +151,7 @@ def segmented(segments=("DE", "FR"), rows=600, arms=2, different=1.0):
     log = bl.Log(
         [names[k] for k in code], outcome, np.full((rows, arms), 1 / arms), segment=[segments[s] for s in place]
     )
-    return gather(analyse(log, Questions()))
+    return gather(analyse(log, Questions(**questions)))
 
 
 def test_the_main_differences_are_shown_in_every_segment_with_their_shares():
@@ -184,6 +184,29 @@ def test_at_most_three_differences_are_shown_by_segment_among_them_the_main_one(
     section = next(section for section in sections(report) if section.name == "segments")
     assert len(section.parts) == 4
     assert any(set(pair) == set(report.main) for pair in report.by_segment)
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.parametrize("baseline", [None, "A"])
+def test_differences_that_were_asked_for_come_first_by_segment(baseline, simultaneous):
+    asked = (("D", "C"), ("B", "D"))
+    report = segmented(arms=5, rows=1500, contrasts=asked, baseline=baseline, simultaneous=simultaneous,
+                       policies=({"A": 1.0},))  # fmt: skip
+    section = next(section for section in sections(report) if section.name == "segments")
+    assert [part.heading for part in section.parts[:2]] == ["D - C", "B - D"]
+    assert len(section.parts) == 4
+    assert list(report.by_segment)[:2] == list(asked)
+    assert any(set(pair) == set(report.main) for pair in report.by_segment)
+    for pair, test in report.by_segment.items():
+        one_by_one = report.estimate.segment("DE").contrast(*pair)
+        assert test.contrasts.answers[0].estimate == pytest.approx(one_by_one.estimate)
+
+
+def test_all_differences_that_were_asked_for_are_shown_by_segment_with_the_main_one():
+    asked = (("B", "A"), ("C", "A"), ("D", "A"), ("D", "B"))
+    report = segmented(arms=5, rows=1500, contrasts=(*asked, ("A", "B")))
+    assert list(report.by_segment)[:4] == list(asked)
+    assert [set(pair) for pair in report.by_segment][4:] == [set(report.main)]
 
 
 def test_a_report_without_segments_has_no_such_section():

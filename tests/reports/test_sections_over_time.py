@@ -1,4 +1,4 @@
-"""Sections on time: the build-up of events."""
+"""Sections on time: the build-up of events, and sequences."""
 
 from __future__ import annotations
 
@@ -79,3 +79,9 @@ def test_the_build_up_of_many_arms_has_a_chart_for_each_of_the_highest():
     part = next(section for section in sections(report) if section.name == "buildup").parts[0]
     assert len(part.charts) == 6
     assert part.caption.endswith("The 6 highest of 8 arms are drawn.")
+
+
+def test_a_single_arm_is_not_to_be_stopped_when_its_mean_excludes_0():
+    log = bl.Log(["A"] * 60, [float(k % 3 == 0) for k in range(60)], [[1.0]] * 60)
+    looked = next(section for section in sections(event_report(log)) if section.name == "looked")
+    assert looked.intro.endswith("you may look as often as you like, and stop at any look.")

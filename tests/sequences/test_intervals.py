@@ -11,13 +11,13 @@ from scipy import stats
 from sequence_logs import OPTIONS, as_log, events_of, random_columns
 
 import belated as bl
-from belated.sequences import record
+from belated.sequences import history
 
 
 @pytest.mark.parametrize("kind", OPTIONS)
 @pytest.mark.parametrize("shape", [{"ties": True}, {"ties": True, "batches": True}])
 def test_every_answer_is_the_twins(kind, shape, monkeypatch):
-    monkeypatch.setattr(record, "_LEAST", 4)  # several blocks
+    monkeypatch.setattr(history, "_LEAST", 4)  # several blocks
     rng = np.random.default_rng(len(kind))
     columns = random_columns(rng, 75, 3, kind, **shape)
     null = {0: 0.3, 2: -0.1} if kind != "beta_binomial" else {0: 0.5, 1: 0.4, 2: 0.4}

@@ -180,3 +180,11 @@ def test_outcomes_whose_powers_vanish_have_no_interval():
     outcome = 1e-100 * np.random.default_rng(1).normal(size=200)
     sequence = bl.sequence(bl.Log(["A", "B"] * 100, outcome, np.full(200, 0.5)))
     assert math.isinf(sequence.arm("A").high - sequence.arm("A").low)
+
+
+def test_titles_of_one_row_are_in_the_singular():
+    one = bl.sequence(bl.Log(["A"], [1.0], [[1.0]]))
+    assert repr(one).splitlines()[0].endswith("as of 1, 1 arrival; narrowest at 1 assignment")
+    log = bl.Log(["A", "B"] * 40, [1.0, 0.0, 0.5, 1.0] * 20, [[0.5, 0.5]] * 80, segment=["DE"] * 80)
+    title = repr(bl.sequence(log)).splitlines()[0]
+    assert title.endswith("standardised to the log's mix of 1 segment, tested at 80 looks")

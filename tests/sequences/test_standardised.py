@@ -7,9 +7,9 @@ import warnings
 
 import numpy as np
 import pytest
+from contextual_policies import contextual
 from naive.sequences import naive_standardised
 from scipy import stats
-from segmented_logs import contextual
 
 import belated as bl
 from belated.sequences.sequence import StandardisedSequence

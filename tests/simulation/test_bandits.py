@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import belated as bl
+from belated.simulation.contextual import is_plain
 
 
 def test_one_delay_for_all_or_one_for_each():
@@ -13,6 +15,25 @@ def test_one_delay_for_all_or_one_for_each():
     own = bl.Bandit(shared.arms, {"B": late})
     assert own.delay("A") == bl.delays.none()
     assert own.delay("B") == late
+
+
+@pytest.mark.parametrize(
+    "bandit",
+    [
+        bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.bernoulli(0.2)}, {"B": bl.delays.poisson(3)}),
+        bl.Bandit({"A": bl.arms.events(0.1), "B": bl.arms.events(0.2)}, bl.delays.geometric(5), window=10),
+    ],
+)
+def test_without_segments_it_answers_as_a_bandit_with_one(bandit):
+    alone = bl.ContextualBandit({"all": bandit})
+    assert (bandit.labels, alone.labels) == ((), ("all",))
+    assert bandit.parts == alone.parts == (bandit,)
+    assert bandit.cell_arms == alone.cell_arms
+    assert bandit.cell_delays == alone.cell_delays
+    np.testing.assert_array_equal(bandit.mix, alone.mix)
+    np.testing.assert_array_equal(bandit.mean_matrix, alone.mean_matrix)
+    assert is_plain(bandit) == (bandit.window is None)
+    assert not is_plain(alone)
 
 
 def test_the_measure_of_events_is_the_sum_if_they_have_values():

@@ -248,6 +248,11 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         (rows({"label": 1, "outcome": 2}), "`arms.1.outcome` is 2; it must be a table."),
         # values
         (
+            {"policy": {"name": "greedy"}},
+            "In `policy`, `name` is 'greedy'; it must be one of 'uniform', 'fixed', 'epsilon_greedy', "
+            "'thompson_normal', 'thompson_beta', 'ucb'.",
+        ),
+        (
             outcome(name="norml"),
             "In `arms.A.outcome`, `name` is 'norml'; it must be one of 'normal', 'bernoulli', 'exponential', 'gamma', "
             "'lognormal', 'student_t', 'empirical', 'events'. Did you mean 'normal'?",
@@ -289,7 +294,7 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ),
         (
             policy(name="fixed", shares={"A": 0.5}),
-            "In `policy`, `shares` is {'A': 0.5}; probabilities must not be negative and must sum to 1.",
+            "In `policy`, `shares` is {'A': 0.5}; its probabilities must not be negative and must sum to 1.",
         ),
         (
             policy(name="fixed", shares=0.5),

@@ -32,7 +32,7 @@ def test_a_policy_of_words(text, policy):
         ("ucb:c=x", "`policy` has c='x'; it must be a number."),
         ("ucb,cc=1", "`policy` cannot be 'ucb,cc=1': Unknown key `cc`; did you mean `c`?"),
         ("fixed:A=0.5,A=1", "`policy` has 'A' twice; give each option once."),
-        ("fixed:A=2", "`policy` cannot be 'fixed:A=2': `shares` is {'A': 2}; probabilities must not be negative"),
+        ("fixed:A=2", "`policy` cannot be 'fixed:A=2': `shares` is {'A': 2}; its probabilities must not be negative"),
         ("own", "`policy` is a Python function; give it in Python"),
     ],
 )

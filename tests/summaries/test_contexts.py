@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from contextual_policies import contextual
 from engines import source_of
-from segmented_logs import contextual
 from simulated_logs import changed, chosen, two_segments
 
 import belated as bl
@@ -87,6 +87,40 @@ def test_monte_carlo_probabilities_jitter():
     assert check.numbers["jitter"] == pytest.approx(0.03, abs=0.01)
     assert "Monte Carlo draws" in check.finding
     assert bl.diagnose(log)["units"].light == "green"
+
+
+@pytest.mark.parametrize("arms", [2, 3, 10])
+def test_few_monte_carlo_draws_jitter_however_many_arms_there_are(arms):
+    found = [contexts_of(drawn_thompson(arms, segments=1, seed=seed)) for seed in range(4)]
+    assert found == ["jitter"] * 4
+
+
+@pytest.mark.parametrize("arms", [2, 3, 10])
+def test_few_monte_carlo_draws_do_not_hide_a_policy_that_looks_at_the_unit(arms):
+    found = [contexts_of(drawn_thompson(arms, segments=2, seed=seed)) for seed in range(4)]
+    assert set(found) <= set(DETECTED)
+
+
+def drawn_thompson(arms, segments, seed, rows=2000, draws=50, batch=50):
+    """Thompson sampling by segment, whose probabilities are shares of a few draws; outcomes arrive in batches."""
+    rng = np.random.default_rng(seed)
+    rate = np.tile(np.linspace(0.1, 0.3, arms), (segments, 1))
+    rate[1:] = rate[1:, ::-1]
+    beta = np.ones((2, segments, arms))
+    segment, code, outcome = rng.integers(segments, size=rows), np.zeros(rows, int), np.zeros(rows)
+    p = np.zeros((rows, arms))
+    for t in range(rows):
+        if t and t % batch == 0:
+            new = slice(t - batch, t)
+            np.add.at(beta, (1 - outcome[new].astype(int), segment[new], code[new]), 1)
+        best = rng.beta(*beta[:, segment[t]], (draws, arms)).argmax(axis=1)
+        p[t] = (1 - 0.02 * arms) * np.bincount(best, minlength=arms) / draws + 0.02
+        code[t] = rng.choice(arms, p=p[t])
+        outcome[t] = rng.random() < rate[segment[t], code[t]]
+    assigned = np.arange(1, rows + 1)
+    return bl.Log(
+        code, outcome, p, arms=range(arms), assigned_at=assigned, arrived_at=-(assigned // -batch) * batch + 0.5
+    )
 
 
 def test_the_chosen_arms_probabilities_can_tell():
@@ -213,3 +247,17 @@ def test_a_table_with_segments_shows_what_memory_does(traits):
     assert source.contexts() == log.contexts()
     assert [c.light for c in bl.diagnose(source)] == [c.light for c in bl.diagnose(log)]
     assert (bl.diagnose(source)["units"].light == "red") == (traits == 2)
+
+
+def test_rows_of_which_neither_order_nor_arrivals_are_known_tell_nothing():
+    """A database sums up events of open windows without knowing what had happened between two assignments."""
+
+    def unordered(log):
+        seen = glimpse(log)._replace(arrivals=None, in_order=False, outcome=np.zeros(len(log)))
+        return contexts.contexts(contexts.swings(seen))
+
+    log = two_segments(500)
+    assert contexts_of(log) in DETECTED
+    assert unordered(log) == "unknown"
+    even = np.full((500, 2), 0.5)
+    assert unordered(bl.Log(log.code, log.outcome, even, arms=range(2), assigned_at=log.assigned_numbers)) == "none"

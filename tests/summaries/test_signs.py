@@ -21,7 +21,7 @@ from belated.summaries.signs import (
     most_recorded,
     outcome_dependence,
     single_value,
-    single_value_words,
+    single_value_remark,
     steady_arrival,
     swapped,
     trend,
@@ -280,11 +280,15 @@ def test_a_log_of_what_is_recorded_only_when_it_happens(value):
     first, rest = conversions(value=value, seed=2), conversions(value=value, seed=3)
     for sums in (bl.Sums.of(log), ledger_of(log), bl.Sums.of(first) + bl.Sums.of(rest)):
         assert single_value(sums) == pytest.approx(value, rel=1e-12)
+        finding, _ = single_value_remark(sums)
+        missing = 1 - sums["arrived"].sum() / sums["assigned"].sum()
+        assert f"{missing:.0%} of the rows have no outcome" in finding
 
 
 def test_one_value_is_no_sign_if_others_could_not_be_missing():
     everything = bl.Log([0, 1] * 50, np.ones(100), np.full((100, 2), 0.5))
     assert single_value(bl.Sums.of(everything)) is None
+    assert single_value_remark(bl.Sums.of(everything)) is None
     assert single_value(bl.Sums.of(conversions(horizon=50, rate=0.1))) is None  # five, by chance
     assert single_value(bl.Sums.of(conversions(value=0.0))) is None
     assert single_value(bl.Sums.of(conversions(value=-1.0))) is None
@@ -310,7 +314,7 @@ def test_conversions_get_no_interval_but_a_warning():
     with pytest.warns(bl.BelatedWarning, match=r"is 1, and \d+% of the rows have no outcome"):
         result = bl.estimate(log)
     assert np.isnan(result.std_errors).all()
-    assert "--events --window 7d" in single_value_words(1.0, 0.9)
+    assert "--events --window 7d" in single_value_remark(result.sums).text
 
 
 def test_a_remark_is_two_sentences_and_one_text():

@@ -33,7 +33,7 @@ def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
     """Draw the checks one below the other: the light, the name, and the finding."""
     findings = [textwrap.wrap(safe_label(check.finding, 400), _LINE)[:4] or [""] for check in diagnosis.checks]
     lines = sum(len(finding) for finding in findings)
-    figure, (axes,) = new_figure([""], diagnosis._title(), (8.4, 0.9 + 0.19 * lines + 0.14 * len(findings)))
+    figure, (axes,) = new_figure(None, diagnosis._title(), (8.4, 0.9 + 0.19 * lines + 0.14 * len(findings)))
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(lines + 0.75 * len(findings), -0.75)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError, OptionError, argument
+from belated.base.errors import OptionError, argument
 from belated.base.text import number_text, shown
 from belated.log.clock import Clock, Length
 from belated.log.durations import read_window
@@ -21,7 +21,7 @@ from belated.log.rows import LogColumns
 AgeLike = int | float | str | dt.timedelta | np.timedelta64
 
 #: A row is mature at the age by which this share of the observed outcomes has arrived.
-_COME = 0.99
+_ARRIVED_SHARE = 0.99
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ def mature_rows(log: Log, arms: Array, mature: AgeLike | None) -> tuple[Log, Mat
     mature : number, duration or str, optional
         The minimum age of a row; by default the age by which 99 % of the arms' outcomes arrive.
     """
-    if not len(log):
-        raise LogError("The log has no rows at its as-of time.")
+    log.refuse_no_rows()
     rows = np.sort(log.existing_rows)
     age = log.last_look - log.assigned_numbers[rows]
     late: float | None = None
@@ -101,7 +100,7 @@ def _time_taken(log: Log, rows: Array, age: Array, arms: Array) -> tuple[float, 
         delays = delay[old & (code == k)]
         if not len(delays):
             continue
-        needed = np.quantile(delays, _COME, method="higher").item()
+        needed = np.quantile(delays, _ARRIVED_SHARE, method="higher").item()
         if needed > most:
             late = max(late or 0.0, float(np.mean(delays > most)))
         least = max(least, min(needed, most))
@@ -127,7 +126,4 @@ def _read_age(clock: Clock, mature: AgeLike) -> int | float:
         raise wrong from None
     if window.is_time != (clock.unit is not None):
         raise wrong
-    if clock.unit is None:
-        return window.length
-    units: float = np.timedelta64(int(window.length), "us") / np.timedelta64(1, clock.unit)
-    return math.ceil(units)
+    return window.length if clock.unit is None else math.ceil(int(window.length) * clock.per_microsecond)

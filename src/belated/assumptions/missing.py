@@ -19,7 +19,7 @@ from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, l
 from belated.estimation.intervals import KINDS, IntervalKind, combine, is_binary, student_degrees
 from belated.estimation.standardised import Population, with_estimated_shares
 from belated.log.log import Log
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.signs import single_value_remark
 from belated.summaries.sums import Sums
 
 # ---------------------------------------------------------------- one arm
@@ -301,10 +301,9 @@ class MissingOutcomes:
         """Return the arms in question of the rows that count."""
         estimator = ESTIMATORS["dipw"]
         sums = Sums.of(rows, *estimator.parts, plain=False)
-        value = single_value(sums)
-        if value is not None:
-            missing = 1 - sums["arrived"].sum() / sums["assigned"].sum()
-            raise LogError(single_value_words(value, missing), column="outcome")
+        remark = single_value_remark(sums)
+        if remark is not None:
+            raise LogError(remark.text, column="outcome")
         population = None if sums.segments is None else Population.of_log(sums.segments)
         if population is not None:
             coefficients = population.spread(coefficients)

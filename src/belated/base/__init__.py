@@ -1,1 +1,1 @@
-"""What every room uses: errors, checks of options, files, tables, text."""
+"""What every package uses: errors, checks of options, files, tables, text."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
-from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, TypeAlias, TypeVar
 
 from belated.base.errors import OptionError, argument
-from belated.base.text import shown
+from belated.base.text import one_line, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from belated.base.columns import Array
 
 #: Options of a function by name, to be passed on to it: each has a type of its own, which the function checks.
 Options: TypeAlias = dict[str, Any]
@@ -30,6 +35,9 @@ LARGEST_FLOAT = sys.float_info.max
 #: A difference below this share of what it is taken from is a rounding error: such values do not vary.
 NO_DIFFERENCE = 1e-12
 
+#: Stands for 0 where a logarithm, a quotient or a quantile is taken; its inverse is still a number.
+TINY = 1e-300
+
 #: The least probability of what has happened: nobody sees less, and powers of its inverse are still numbers.
 LEAST_PROBABILITY = 1e-30
 
@@ -42,6 +50,22 @@ _Word = TypeVar("_Word", bound=str)
 def tolerance(arms: int) -> float:
     """Return how far the probabilities of so many arms may be from summing to 1: as far as 6 decimals take them."""
     return ROUNDING * max(arms, 2)
+
+
+def are_shares(values: ArrayLike) -> Array:
+    """Whether the numbers along the last axis are not negative and sum to 1."""
+    import numpy as np  # the help is shown without it
+
+    numbers = np.asarray(values, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = numbers.sum(axis=-1)
+    return np.asarray((numbers >= 0).all(axis=-1) & (np.abs(total - 1) <= tolerance(numbers.shape[-1])))
+
+
+def check_shares(name: str, given: object, values: ArrayLike, parts: str = "probabilities") -> None:
+    """Raise unless the numbers in what was `given` are not negative and sum to 1; `parts` says what they are."""
+    if not are_shares(values).all():
+        raise OptionError(f"{name} is {shown(given)}; its {parts} must not be negative and must sum to 1.")
 
 
 def outcome_fault(value: float) -> str | None:
@@ -112,6 +136,12 @@ def whole(name: str, value: object, *, least: int) -> int:
 
 
 # ---------------------------------------------------------------- misspelt words
+
+
+def no_name(role: str, value: object) -> OptionError:
+    """Return the error of an option that should name a column, and is something else, such as the column itself."""
+    words = one_line(repr(value)) if isinstance(value, Hashable) else f"of type {type(value).__name__}"
+    return OptionError(f"{argument(role)} is {words}; it must be the name of a column.")
 
 
 def nearest(word: object, names: Iterable[object]) -> str | None:

@@ -83,6 +83,8 @@ def as_array(name: str, values: object) -> Array:
     if isinstance(values, np.ma.MaskedArray):
         mask, values = np.ma.getmaskarray(values), values.data.astype(object)
         values[mask] = None
+    if hasattr(getattr(values, "type", None), "index_type"):
+        values = decoded(values)
     try:
         array = np.asarray(values)
     except ValueError:  # rows of uneven length
@@ -101,6 +103,11 @@ def as_array(name: str, values: object) -> Array:
     return array
 
 
+def decoded(column: Any) -> Any:
+    """Return a dictionary-encoded Arrow column as a plain one: NumPy would take the last entry for a missing one."""
+    return column.cast(column.type.value_type)
+
+
 def _is_deep(value: object) -> bool:
     """Whether a value contains lists of lists."""
     for _ in range(2):
@@ -112,13 +119,14 @@ def _is_deep(value: object) -> bool:
 
 def _rows_of_lists(name: str, array: Array) -> Array:
     """Return a column of equally long lists as a matrix; anything else unchanged."""
-    if not len(array) or not isinstance(array[0], (list, tuple, np.ndarray)):
+    first = next((row for row, values in enumerate(array) if not is_missing(values)), None)
+    if first is None or not isinstance(array[first], (list, tuple, np.ndarray)):
         return array
-    width = len(array[0])
+    width = len(array[first])
     for row, values in enumerate(array):
         if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != width:
             held = f"a list of {len(values)}" if hasattr(values, "__len__") else repr(values)
-            raise LogError.of_row(name, row, f"is {held}; row 0 has a list of {width}.")
+            raise LogError.of_row(name, row, f"is {held}; row {first} has a list of {width}.")
     return np.array([list(values) for values in array])
 
 

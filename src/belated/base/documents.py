@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: The kinds of JSON documents.
 Document = Literal[
     "analysis", "changes", "decision", "diagnosis", "experiments", "live", "plan", "sensitivity", "status", "study",
-    "tokens", "verification",
+    "table", "tokens", "verification",
 ]  # fmt: skip
 
 #: The values of a result by name, or a JSON object that was read. Each name has a type of its own, which only those
@@ -38,7 +38,7 @@ _NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 #: names are added.
 SCHEMAS: dict[Document, int] = {
     "analysis": 1, "changes": 1, "decision": 1, "diagnosis": 1, "experiments": 1, "live": 1, "plan": 1,
-    "sensitivity": 1, "status": 1, "study": 1, "tokens": 1, "verification": 1,
+    "sensitivity": 1, "status": 1, "study": 1, "table": 1, "tokens": 1, "verification": 1,
 }  # fmt: skip
 
 
@@ -59,9 +59,9 @@ def _document(kind: Document, content: Mapping[str, object]) -> object:
     return plain({"belated": __version__, "schema": SCHEMAS[kind]} | dict(content))
 
 
-def rows_text(columns: Mapping[str, Iterable[object]]) -> str:
-    """Return columns as a JSON list of rows; NaN and infinity become null."""
-    return json.dumps(json_rows(columns), indent=1, default=str, allow_nan=False)
+def table_text(columns: Mapping[str, Iterable[object]]) -> str:
+    """Return columns as a JSON document with a list of rows."""
+    return json_text("table", {"rows": json_rows(columns)})
 
 
 def json_rows(columns: Mapping[str, Iterable[object]]) -> list[dict[str, object]]:

@@ -47,7 +47,7 @@ class BelatedError(ValueError):
         super().__init__(printable(sentence))
         self._message = message
 
-    def told(self, show: Callable[[str, str], str]) -> str:
+    def worded(self, show: Callable[[str, str], str]) -> str:
         """Return the message with every argument as `show(name, value)` writes it; the value is "" if there is none."""
         return printable(_ARGUMENT.sub(lambda match: show(match[1], match[3]), self._message))
 

@@ -109,16 +109,18 @@ def _renumbered(svg: bytes) -> bytes:
 
 
 def new_figure(
-    names: Iterable[object], title: str = "", size: tuple[float, float] | None = None
+    names: Iterable[object] | None, title: str = "", size: tuple[float, float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with one facet for each name, in two columns; its size, in inches, follows from their number."""
-    try:
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    """Return a figure with one facet for each name, in two columns, or with one that has no name.
 
-        from belated.base.picture import Picture
-    except ImportError:
-        raise MissingLibraryError("matplotlib is not installed; run `pip install matplotlib`.") from None
-    facets = list(names)
+    Its size, in inches, follows from the number of facets.
+    """
+    check_library()
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from belated.base.picture import Picture
+
+    facets = [None] if names is None else list(names)
     if not facets:
         raise OptionError("There is nothing to draw; a figure needs at least one facet.")
     columns, rows = min(2, len(facets)), math.ceil(len(facets) / 2)
@@ -130,7 +132,8 @@ def new_figure(
         figure.suptitle("\n".join(textwrap.wrap(safe_label(title, 2 * room), room)[:2]), fontsize=11, color=INK)
     axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]
     room = _LONGEST_FACET if len(facets) > 1 else _LONGEST_ALONE
-    for name, facet in zip(safe_labels(facets, room), axes, strict=True):
+    titles = [""] if names is None else safe_labels(facets, room)
+    for name, facet in zip(titles, axes, strict=True):
         facet.set_title(name, loc="left", fontsize=10, color=INK)
         facet.spines[["top", "right"]].set_visible(False)
         facet.spines[["left", "bottom"]].set_color(GREY)
@@ -152,7 +155,7 @@ class Whisker(NamedTuple):
 
 def forest(lines: Sequence[Whisker], title: str, *, unit: Unit, xlabel: str, reference: float | None = None) -> Figure:
     """Draw estimates with their intervals, one below the other, in a figure of their own."""
-    figure, (axes,) = new_figure([""], title, (7.2, 1.3 + 0.32 * len(lines)))
+    figure, (axes,) = new_figure(None, title, (7.2, 1.3 + 0.32 * len(lines)))
     draw_forest(axes, lines, unit=unit, reference=reference)
     in_points = ", in points" if unit == "points" else ""
     axes.set_xlabel(safe_label(f"{xlabel}{in_points}", 80), fontsize=9, color=INK)

@@ -7,6 +7,7 @@ from typing import overload
 import numpy as np
 
 from belated.base import special
+from belated.base.checks import TINY
 from belated.base.columns import Array
 from belated.base.roots import find_root
 
@@ -108,9 +109,9 @@ def joint_p_values_of_rivals(p_values: Array, errors: Array) -> Array:
         return bound
     x = np.linspace(-8.0, 8.0, 201)
     weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
-    error = np.maximum(errors, 1e-300)
+    error = np.maximum(errors, TINY)
     mine, theirs = error[:, np.newaxis, np.newaxis], error[np.newaxis, :, np.newaxis]
-    z = -special.ndtri(np.clip(p_values, 1e-300, 1 - 1e-16))[:, np.newaxis, np.newaxis]
+    z = -special.ndtri(np.clip(p_values, TINY, 1 - 1e-16))[:, np.newaxis, np.newaxis]
     within = special.ndtr((z * np.hypot(mine, theirs) - mine * x) / theirs)
     within[np.arange(others + 1), np.arange(others + 1)] = 1.0
     joint = 1 - np.prod(within, axis=1) @ weight

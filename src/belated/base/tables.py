@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from belated.base import text
 from belated.base.columns import Array
-from belated.base.documents import csv_text, rows_text
+from belated.base.documents import csv_text, table_text
 from belated.base.errors import MissingLibraryError
 from belated.base.text import Unit, columns_of, pad_left, pad_right, shorten_all
 
@@ -222,8 +222,8 @@ class Table:
         return csv_text(self._unrounded())
 
     def to_json(self) -> str:
-        """Return the rows of the table as JSON, unrounded, with null for NaN and infinity."""
-        return rows_text(self._unrounded())
+        """Return the table as JSON with a list of `rows`, unrounded, with null for NaN and infinity."""
+        return table_text(self._unrounded())
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a pandas dataframe."""
@@ -241,6 +241,25 @@ class Table:
     def _data(self) -> dict[str, Sequence[object] | Array]:
         """Return the columns for dataframe libraries, each of one type."""
         return {column.name: column.data() for column in self._columns()}
+
+
+class OneRow(Table):
+    """A table of one row; JSON and dataframes have the values that `_names` lists, which may be more than it prints."""
+
+    def _names(self) -> tuple[str, ...]:
+        """Return the names of the values, which are attributes."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values by name."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def _data(self) -> dict[str, Sequence[object] | Array]:
+        return {name: [value] for name, value in self.to_dict().items()}
+
+    def to_json(self) -> str:
+        """Return the values as JSON with one of `rows`, unrounded, with null for NaN and infinity."""
+        return table_text(self._data())
 
 
 # ---------------------------------------------------------------- text

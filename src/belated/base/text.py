@@ -129,7 +129,7 @@ def visible(label: object) -> str:
     return text if text and text == text.strip() else f"'{text}'"
 
 
-def told_apart(texts: Sequence[str]) -> list[str]:
+def distinguishable(texts: Sequence[str]) -> list[str]:
     """Return texts of which different ones look different: of those that look alike, the unusual ones are spelt out."""
     alike = Counter(_look(text) for text in set(texts))
     return [_escaped(text) if alike[_look(text)] > 1 and text != _look(text) else text for text in texts]
@@ -350,7 +350,7 @@ def _without_middle(text: str, head: int, tail: int) -> str:
 
 def shorten_all(labels: Iterable[object], room: float, width: Width = columns_of) -> list[str]:
     """Return labels that take at most `room` each, cut where they are alike, so that different ones stay different."""
-    texts = told_apart([one_line(visible(label), _LONGEST_NAME) for label in labels])
+    texts = distinguishable([one_line(visible(label), _LONGEST_NAME) for label in labels])
     different = list(dict.fromkeys(texts))
     if all(width(text) <= room for text in different):
         return texts

@@ -14,7 +14,7 @@ from belated.cli.options import ANSWERS, QUESTIONS, LogOptions, option
 from belated.cli.output import check_format, show
 
 
-def analyze(
+def analyze(  # noqa: PLR0913
     source: options.Source,
     outcomes: options.Outcomes = None,
     table: options.DatabaseTable = None,

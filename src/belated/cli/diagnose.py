@@ -7,7 +7,7 @@ from belated.cli.options import LogOptions
 from belated.cli.output import check_format, show
 
 
-def diagnose(
+def diagnose(  # noqa: PLR0913
     source: options.Source,
     outcomes: options.Outcomes = None,
     table: options.DatabaseTable = None,

@@ -113,7 +113,7 @@ def read_outcome(text: str) -> Outcome:
 # ---------------------------------------------------------------- running
 
 
-def create(
+def create(  # noqa: PLR0913
     place: Place,
     name: Name,
     arms: Annotated[str, option("The arms, such as Plain,Emoji,Question.")],
@@ -131,7 +131,7 @@ def create(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Create an experiment, and start it. A file is made if it is not there.
+    """Create an experiment, and start it. The file is made if it does not exist.
 
     Outcome, level, baseline, and kind and target of the confidence sequence are fixed from now on.
 

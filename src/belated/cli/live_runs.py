@@ -68,7 +68,7 @@ def _means(means: Mapping[Hashable, float]) -> str:
     return ", ".join(f"{printable(str(label))} {mean:g}" for label, mean in means.items())
 
 
-def import_(
+def import_(  # noqa: PLR0913
     place: Place,
     name: Name,
     source: options.Source,
@@ -96,7 +96,7 @@ def import_(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Go on with a running experiment of a table that has every arm's probability in each row.
+    """Continue a running experiment from a table that has every arm's probability in each row.
 
     Example: `belated live import shop.belated "subject line" log.csv --unit customer --baseline Plain`
     """

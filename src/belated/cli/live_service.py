@@ -34,8 +34,8 @@ def serve(
     Example: `belated live serve shop.belated`
     """
     from belated.live.creating import author_of
-    from belated.live.service.serving import Server, check_host, login_link
     from belated.live.service.settings import Settings
+    from belated.live.serving import Server, check_host, login_link
 
     hosts = check_host(host, tuple(allow_host or ()), public=public)
     if rate is not None and not rate > 0:

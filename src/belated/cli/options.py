@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -212,11 +212,11 @@ class LogOptions:
     outcomes: str | None
     table: str | None
     as_of: str | None
-    duplicates: str
-    events: bool
+    duplicates: str = "error"
+    events: bool = False
     window: str | None
     windows: str | None
-    closed_only: bool
+    closed_only: bool = False
     lag: str | None
     recorded_at: str | None
     measure: str | None
@@ -230,13 +230,19 @@ class LogOptions:
     key: str | None
     arms: str | None
     copy_limit: int | None
-    propensity_unit: str
+    propensity_unit: str = "fraction"
     encoding: str | None
-    decimal: str
+    decimal: str = "."
     date_format: str | None
     segment: str | None
     covariates: str | None
     arrival_probability: str | None
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the options that are not as they are by default, without the source."""
+        usual = {field.name: None if field.default is MISSING else field.default for field in fields(self)}
+        return [name for name, value in usual.items() if name != "source" and getattr(self, name) != value]
 
     @property
     def files(self) -> list[str]:

@@ -107,7 +107,7 @@ def sentences(show_argument: Callable[[str, str], str] | None = None) -> Iterato
         with np.errstate(all="ignore"):  # overflow shows as NaN or infinity in results, not as a warning
             yield
     except BelatedError as error:
-        sentence = str(error) if show_argument is None else error.told(show_argument)
+        sentence = str(error) if show_argument is None else error.worded(show_argument)
         from belated.base.text import masked
 
         typer.echo(f"Error: {masked(sentence)}", err=True)

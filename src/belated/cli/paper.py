@@ -48,5 +48,8 @@ def paper(
     files = write(reproduction, output, __version__)
     z = [abs(difference.z) for difference in reproduction.comparison()]
     close = sum(distance <= 2 for distance in z)
-    typer.echo(f"{close:,} of {len(z):,} recorded quantities lie within two Monte Carlo errors of ours.")
+    if z:
+        typer.echo(f"{close:,} of {len(z):,} recorded quantities lie within two Monte Carlo errors of ours.")
+    else:
+        typer.echo("There is nothing to compare: the authors recorded no quantity of what is drawn.")
     typer.echo(f"{len(files)} files in {printable(output)}; open {printable(output / 'index.html')}")

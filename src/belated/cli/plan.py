@@ -11,7 +11,7 @@ from belated.cli.options import QUESTIONS, LogOptions, option
 from belated.cli.output import check_format, check_plot, show, write_plot
 
 
-def plan(
+def plan(  # noqa: PLR0913
     source: Annotated[
         str,
         typer.Argument(
@@ -112,6 +112,7 @@ def plan(
     Example: `belated plan pilot.parquet --power 0.8 --policy epsilon_greedy,decay=0.5`
     """
     from belated.base.checks import one_of
+    from belated.base.errors import OptionError, argument
     from belated.estimation.estimators import ESTIMATORS
     from belated.estimation.intervals import INTERVALS
     from belated.simulation.planning.asking import ask
@@ -125,6 +126,9 @@ def plan(
         propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format, segment=segment,
         covariates=covariates, arrival_probability=arrival_probability,
     )  # fmt: skip
+    unused = [name for name in pilot.given if name != "closed_only"]
+    if source.lower().endswith(".toml") and unused:
+        raise OptionError(f"{argument(unused[0])} is for the log of a pilot, but `{source}` describes an experiment.")
     check_plot(plot, [source, policy or "", *pilot.files])
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,

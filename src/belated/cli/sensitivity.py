@@ -11,7 +11,7 @@ from belated.cli.options import QUESTIONS, LogOptions, option
 from belated.cli.output import check_format, check_plot, show, write_plot
 
 
-def sensitivity(
+def sensitivity(  # noqa: PLR0913
     source: options.Source,
     outcomes: options.Outcomes = None,
     table: options.DatabaseTable = None,

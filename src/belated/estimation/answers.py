@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from belated.base.checks import fraction, one_of, real
-from belated.base.columns import Array, Label
-from belated.base.documents import JsonObject, rows_text
+from belated.base.columns import Label
 from belated.base.errors import OptionError
-from belated.base.tables import RANGES, CellKind, Column, Table, shown_limit
+from belated.base.tables import RANGES, CellKind, Column, OneRow, Table, shown_limit
 from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 from belated.estimation.lift import Lift, lift_columns
@@ -35,7 +34,7 @@ _HSU = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Table):
+class Answer(OneRow):
     """The estimate, interval and test of one arm, contrast, policy or linear combination.
 
     Attributes
@@ -152,18 +151,10 @@ class Answer(Table):
     def _columns(self) -> list[Column]:
         return answer_columns([self], test=True)
 
-    def to_dict(self) -> JsonObject:
-        """Return the values of the answer by name."""
+    def _names(self) -> tuple[str, ...]:
         names = ("name", "estimate", "std_error", "low", "high", "level", "statistic", "p_value", "null",
                  "alternative", "interval")  # fmt: skip
-        return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
-
-    def _data(self) -> dict[str, Sequence[object] | Array]:
-        return {name: [value] for name, value in self.to_dict().items()}
-
-    def to_json(self) -> str:
-        """Return the values of the answer as JSON, a list of one row, with null for NaN and infinity."""
-        return rows_text(self._data())
+        return names if self.cap is None else (*names, "cap")
 
 
 def make_answer(

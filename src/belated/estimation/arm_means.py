@@ -24,7 +24,7 @@ from belated.log.durations import WindowLike
 from belated.summaries.caps import capped_at, quantity
 from belated.summaries.maturing import WELL_COVERED, Age, Maturity
 from belated.summaries.segments import NO_SEGMENTS
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.signs import single_value, single_value_remark
 from belated.summaries.sums import Sums
 
 
@@ -225,12 +225,11 @@ class ArmMeans(Table):
     def warn(self) -> None:
         """Warn about arms without an estimate, an interval or a variance of their own."""
         arrived, constant = self.sums["arrived"], self.alone.arms.constant.all(axis=-1)
-        value = single_value(self.sums)
+        remark = single_value_remark(self.sums)
         beyond = self._beyond_numbers() & (arrived > 1)
         empty = np.isnan(self.values) & (arrived > 0) & bool(self.segments)
-        if value is not None:
-            words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
-            warnings.warn(words, BelatedWarning, stacklevel=3)
+        if remark is not None:
+            warnings.warn(remark.text, BelatedWarning, stacklevel=3)
             return
         one, all_, come = "outcome", "arrived outcomes", "arrived"
         if self.maturity is not None:  # outcomes of rows whose window is open count, too

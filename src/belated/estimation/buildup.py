@@ -10,11 +10,11 @@ import numpy as np
 
 from belated.base.checks import whole
 from belated.base.columns import Label
-from belated.base.errors import OptionError, argument
+from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count, percent
 from belated.estimation.answers import Answer, Answers, answer_columns
-from belated.log.durations import WindowLike
+from belated.log.durations import WindowLike, check_windows
 from belated.summaries.maturing import Age
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ class Windows(Table):
 
 def estimates_within(estimate: Estimate, windows: Sequence[WindowLike | Age]) -> Windows:
     """Return the estimates for several windows."""
-    if isinstance(windows, (str, bytes)) or not windows:
-        raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")
+    check_windows(windows)
     maturity = estimate._maturing
     lengths = sorted({window.length if isinstance(window, Age) else maturity.length(window) for window in windows})
     return Windows({maturity.text(length): estimate.window(Age(length)) for length in lengths})

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeGuard
 import numpy as np
 
 from belated.base import special
+from belated.base.checks import TINY
 from belated.base.columns import Array, ByArm, Label
 from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
-from belated.base.multiplicity import sidak_level, sidak_p_value
+from belated.base.multiplicity import sidak_level, sidak_p_value, sidak_tail
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import Unit, count, one_line, p_words, percent, visible
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
+from belated.estimation.intervals import KINDS
 from belated.estimation.target import Pair, PolicyChoice, Target, find_arm, read_policy
 from belated.summaries.caps import capped_at
 from belated.summaries.segments import NO_SEGMENTS, segment_index
@@ -325,7 +327,9 @@ def greedy_by_segment(estimate: Estimate) -> Answer:
     """Return the mean outcome of always choosing the arm with the largest estimate of each segment.
 
     The interval holds for all policies by segment at once, and so for the chosen one: it is as wide as the quantile of
-    the sum over segments of the largest error of an arm. Segments without an estimate of every arm use the others.
+    the sum over segments of the largest error of an arm. Its shape is that of the chosen policy's interval, at most at
+    the tail at which the arms of all segments hold together: further out, Student's tails would outgrow any error.
+    Segments without an estimate of every arm use the others.
     """
     population = estimate.population
     if population is None:
@@ -354,8 +358,15 @@ def greedy_by_segment(estimate: Estimate) -> Answer:
         return answer
     shares_error = math.sqrt(max(total**2 - own_variance, 0.0))
     tail = (1 - estimate.level) / 2
-    reach = _largest_sum([*errors, np.array([shares_error])] if shares_error > 0 else errors, tail)
-    low, high = map(float, combination.limits(max(min(float(special.ndtr(-reach / total)), tail), 1e-300)))
+    reach = _largest_sum([*errors, np.array([shares_error])] if shares_error > 0 else errors, tail) / total
+    furthest = -float(special.ndtri(sidak_tail(1 - estimate.level, sum(map(len, errors)))))
+    low, high = map(float, combination.limits(min(float(special.ndtr(-min(reach, furthest))), tail)))
+    if reach > furthest:
+        rule, stretch = KINDS[estimate.interval], reach / furthest
+        centre = float(np.sum(combination.coefficients * rule.within(combination.arms.value)))
+        least, most = rule.possible if estimate.cap is None else (-math.inf, max(estimate.cap, centre))
+        low = max(centre - stretch * (centre - low), least)
+        high = min(centre + stretch * (high - centre), most)
     return replace(answer, low=low, high=high)
 
 
@@ -374,7 +385,8 @@ def _largest_sum(errors: list[Array], tail: float) -> float:
     for each in errors:
         half = math.ceil(8.0 * float(each.max()) / step) + 1
         edges = (np.arange(-half, half + 2) - 0.5) * step
-        below = np.exp(np.sum(special.log_ndtr(edges[:, np.newaxis] / np.maximum(each, 1e-300)), axis=1))
+        with np.errstate(over="ignore"):
+            below = np.exp(np.sum(special.log_ndtr(edges[:, np.newaxis] / np.maximum(each, TINY)), axis=1))
         density = np.convolve(density, np.diff(below))
         start -= half * step
     above = np.cumsum(density[::-1])[::-1]

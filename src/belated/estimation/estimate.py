@@ -80,7 +80,7 @@ def estimate(
 ) -> Answer: ...
 
 
-def estimate(
+def estimate(  # noqa: PLR0913
     log: Data | Sums | Ledger,
     estimator: EstimatorName | Estimator | None = None,
     *,
@@ -100,8 +100,9 @@ def estimate(
     log : Log, Source, Sums or Ledger
         A log in memory, a table from `read`, sums, or a live ledger.
     estimator : str or Estimator, optional
-        ``"daipw"``, ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``, ``"nh0"`` or ``"iad"``. By default the paper's,
-        ``"daipw"``, or ``"dipw"`` if only the chosen arm's propensity is known.
+        ``"daipw"``, ``"daipw_paper"``, ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``, ``"nh0"`` or ``"iad"``.
+        By default ``"daipw"``, or ``"dipw"`` if only the chosen arm's propensity is known or windows of events may be
+        open.
     weights, outcome_model, normalisation : optional
         Replace one component of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
     level : float, default 0.95

@@ -399,13 +399,10 @@ def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values
 def hajek_variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
     """Return the paper's, the HC3 and the homoskedastic variance, and what to add to the last two."""
     w, w2 = sums["w"], sums["w2"]
-    # HC3 is sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W; sum w^2 e^2 (1 + l s)
-    # is an upper bound
     squares = _second_moment(w2, sums["w2y"], sums["w2y2"], centre)
     cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
     hc0 = _second_moment(w2, sums["w2y"], sums["w2y2"], centre + augmentation) / w**2
-    hc3 = (squares + leverage_slope(sums["w_max"] / w) * cubes / w) / w**2
-    return hc0, hc3, _spread(sums) / (sums["arrived"] - 1) * w2 / w**2, augmentation**2
+    return hc0, _hc3(sums, squares, cubes), _spread(sums) / (sums["arrived"] - 1) * w2 / w**2, augmentation**2
 
 
 def _model_variances(sums: Sums, pairs: PairSums) -> tuple[Array, Array, Array, Array]:
@@ -418,13 +415,22 @@ def _model_variances(sums: Sums, pairs: PairSums) -> tuple[Array, Array, Array, 
     centre, model = (sums["wy"] - sums["wm"]) / w, sums["hm"] / h
     squares = _second_moment(w2, sums["w2r"], sums["w2r2"], centre)
     cubes = _second_moment(sums["w3"], sums["w3r"], sums["w3r2"], centre)
-    hc3 = (squares + leverage_slope(sums["w_max"] / w) * cubes / w) / w**2
     homoskedastic = np.maximum(sums["r2"] - sums["r"] ** 2 / n, 0.0) / (n - 1) * w2 / w**2
     of_model = _second_moment(sums["h2"], sums["h2m"], sums["h2m2"], model) / h**2
     hw, hwr, hwm, hwrm = np.diagonal(pairs.own, axis1=1, axis2=2)
     cross = hwrm - centre * hwm - model * hwr + centre * model * hw
     moved = np.maximum(of_model + 2 * cross / (w * h), of_model - squares / w**2)  # the whole is not below of_model
-    return squares / w**2 + moved, hc3, homoskedastic, moved
+    return squares / w**2 + moved, _hc3(sums, squares, cubes), homoskedastic, moved
+
+
+def _hc3(sums: Sums, squares: Array, cubes: Array) -> Array:
+    """Return an upper bound of the HC3 variance from sums of w^2 e^2 and of w^3 e^2, with residuals e.
+
+    HC3 is sum w^2 e^2 / (1 - l)^2 over W^2, with leverages l = w / W; (1 - l)^-2 is at most 1 + l s.
+    """
+    w = sums["w"]
+    variance: Array = (squares + leverage_slope(sums["w_max"] / w) * cubes / w) / w**2
+    return variance
 
 
 def _plain(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:

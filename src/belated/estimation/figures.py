@@ -106,7 +106,7 @@ def buildup_figure(buildup: Buildup) -> Figure:
     more = f", the {len(chosen)} highest of {len(last.arms)} arms" if len(chosen) < len(last.arms) else ""
     title = f"{last.estimand} after assignment: {percent(last.level)} intervals, each for one age{more}"
     together = len(chosen) <= _MOST_BANDS
-    figure, facets = plots.new_figure([""] if together else names, title, (7.2, 4.4) if together else None)
+    figure, facets = plots.new_figure(None if together else names, title, (7.2, 4.4) if together else None)
     ages = [0.0, *(age / scale for age in buildup.ages)]
     answers = [[estimate.arm_answers[k] for estimate in buildup.estimates] for k in chosen]
     low, high = (np.array([[0.0, *(a.shown[end] for a in own)] for own in answers]).T for end in (0, 1))
@@ -134,7 +134,7 @@ def _highest(estimate: Estimate) -> list[int]:
 def _paths(
     moments: Sequence[Hashable], paths: Mapping[str, Sequence[Answer]], title: str, reference: float | None
 ) -> Figure:
-    figure, (axes,) = plots.new_figure([""], title, (7.2, 4.4))
+    figure, (axes,) = plots.new_figure(None, title, (7.2, 4.4))
     for k, (name, answers) in enumerate(zip(plots.safe_labels(paths, _LEGEND), paths.values(), strict=True)):
         plots.draw_path(axes, moments, _lines(moments, answers), COLOURS[k % len(COLOURS)], name)
     low, high = (np.array([[a.shown[end] for a in answers] for answers in paths.values()]).T for end in (0, 1))

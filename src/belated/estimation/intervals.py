@@ -24,6 +24,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from belated.base import special
+from belated.base.checks import TINY
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
 from belated.base.roots import bisect, find_root, find_root_each
@@ -237,12 +238,16 @@ class Combination:
 
     @cached_property
     def std_error(self) -> Array:
-        """The standard error that the interval uses; for `wilson`, or if 0, half the width at one normal deviation."""
+        """The standard error that the interval uses.
+
+        For `wilson`, and if the outcomes of every arm are equal, it is half the width at one normal deviation.
+        """
         root = np.asarray(np.sqrt(self._tied**2 * np.sum(self._variance_parts, axis=-1) + self._common))
-        if self.entry.reach is None or not (self.entry.error_by_width or (root == 0).any()):
+        by_width = (root == 0) | self.arms.constant.all(axis=-1) | self.entry.error_by_width
+        if self.entry.reach is None or not by_width.any():
             return root
         low, high = self.limits(float(special.ndtr(-1.0)))
-        return np.where((root == 0) | self.entry.error_by_width, (high - low) / 2, root)
+        return np.where(by_width, (high - low) / 2, root)
 
     def limits(self, tail: float | Array) -> tuple[Array, Array]:
         """Return the limits with probability `tail` on either side; NaN where there is no interval.
@@ -283,7 +288,7 @@ class Combination:
             return np.asarray(np.where(self.estimate > 0, p, 1 - p))
 
         def distance(z: Array) -> Array:  # how far the limit at this deviate is from having reached 0
-            low, high = self.limits(np.maximum(special.ndtr(-z), 1e-300)[..., np.newaxis])
+            low, high = self.limits(np.maximum(special.ndtr(-z), TINY)[..., np.newaxis])
             return np.asarray(np.where(self._centre > 0, low, -high))
 
         inside = find_root_each(distance, np.zeros(z.shape), np.full(z.shape, 37.5))
@@ -327,14 +332,15 @@ class Combination:
         return np.asarray(special.stdtrit(self._welch(), tail) if self.entry.small_sample else special.ndtri(tail))
 
     def _welch(self) -> Array:
-        """Welch-Satterthwaite degrees of freedom."""
+        """Welch-Satterthwaite degrees of freedom; the fewest of any arm if no variance is known."""
         parts, common = self._variance_parts, self._common
         with np.errstate(invalid="ignore"):
             square = np.sum(parts**2 / self.degrees, axis=-1)
             if self.arms.common is not None:
                 square = square + common**2 / self.arms.common.degrees
             degrees = (np.sum(parts, axis=-1) + common) ** 2 / square
-        return np.asarray(np.where(np.isfinite(degrees), degrees, np.min(self.degrees, axis=-1)))
+        known = np.isfinite(degrees) & ~self.arms.constant.all(axis=-1)
+        return np.asarray(np.where(known, degrees, np.min(self.degrees, axis=-1)))
 
     # ---------------------------------------------------------------- intervals that combine
 
@@ -371,7 +377,7 @@ class Combination:
         sign, distance = math.copysign(1.0, centre - null), abs(centre - null)
 
         def gap(z: float) -> float:  # falls from 1 to -1; 0 where the limit equals null
-            low, high = self._mover(reach, max(float(special.ndtr(-z)), 1e-300))
+            low, high = self._mover(reach, max(float(special.ndtr(-z)), TINY))
             length = float(centre - low if sign > 0 else high - centre)
             return 1 - length / distance if length < 2 * distance else -1.0  # nearly a line around the root
 

@@ -54,7 +54,8 @@ def _hashable(key: object) -> Hashable:
 class Ledger:
     """Live sums of an experiment: record assignments now and outcomes later, without keeping the log.
 
-    Estimates equal those from the whole log. Threads may share a ledger: each call of `assign` or `land` completes
+    Estimates equal those from the whole log; of merged segments only without an outcome model, whose running means stay
+    those of each segment. Threads may share a ledger: each call of `assign` or `land` completes
     before the next one starts.
 
     Parameters
@@ -243,9 +244,9 @@ class Ledger:
         if len(set(names)) != len(names):
             raise LogError("`keys` contains a key twice.", column="keys")
         with self._lock:
-            self._land(names, values)
+            self._add_outcomes(names, values)
 
-    def _land(self, names: list[Hashable], values: list[float]) -> None:
+    def _add_outcomes(self, names: list[Hashable], values: list[float]) -> None:
         for row, name in enumerate(names):
             if name not in self._waiting:
                 raise LogError(
@@ -257,11 +258,11 @@ class Ledger:
                 raise LogError(f"{argument('outcome')} in row {row} {what}.", column="outcome", row=row)
         for name, y in zip(names, values, strict=True):
             if self._by_segment is None:
-                self._land_one(self._out.pop(name), y)
+                self._add_outcome(self._out.pop(name), y)
             else:
-                self._by_segment.land(name, y)
+                self._by_segment.add_outcome(name, y)
 
-    def _land_one(self, row: _Pending, y: float) -> None:
+    def _add_outcome(self, row: _Pending, y: float) -> None:
         sums, k = self._sums, row.arm
         if sums.cap is not None and y > sums.cap.value:
             y, one = sums.cap.value, np.bincount([k], minlength=len(sums.arms)).astype(float)
@@ -273,7 +274,7 @@ class Ledger:
             sums = sums.recentred(shift)
         shift = sums.shift[k]
         spread, own = sums.spread.copy(), sums.own.copy()
-        kernel.land(own, k, kernel.Landed(y, shift, row.model - shift, row.h[k], row.propensity), True)
+        kernel.add_outcome(own, k, kernel.ArrivedOutcome(y, shift, row.model - shift, row.h[k], row.propensity), True)
         spread[H_ARRIVED] += row.h
         self._arrived_n[k] += 1
         self._arrived_y[k] += y - shift
@@ -325,10 +326,10 @@ class _BySegment:
                 ledger._assign(log.only(code == s), [names[row] for row in rows])
         self.homes |= {name: labels[code[row]] for row, name in enumerate(names)}
 
-    def land(self, name: Hashable, y: float) -> None:
+    def add_outcome(self, name: Hashable, y: float) -> None:
         """Record an outcome."""
         for ledger in self._ledgers[self.homes.pop(name)]:
-            ledger._land_one(ledger._out.pop(name), y)
+            ledger._add_outcome(ledger._out.pop(name), y)
 
     def sums(self) -> Sums:
         """Return the sums by segment, small segments merged, with their totals by arm."""

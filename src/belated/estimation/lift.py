@@ -142,11 +142,11 @@ def find_lift(
     if math.isnan(contrast.low):
         why = "The difference has no interval, so the relative difference has no bounds."
     elif low <= 0 <= high or math.isnan(low) or math.isnan(high):
-        why = _untold(arms[b])
+        why = _no_lift_reason(arms[b])
     else:
         low, high = _search(combination, len(arms), pair, sign, tail)
         limits = _settled(low, estimate), _settled(high, estimate)
-        why = _untold(arms[b]) if math.isnan(limits[0]) else None
+        why = _no_lift_reason(arms[b]) if math.isnan(limits[0]) else None
     if why is None and contrast.alternative != "two-sided":
         limits = (limits[0], math.inf) if contrast.alternative == "greater" else (-math.inf, limits[1])
     return Lift(
@@ -164,14 +164,14 @@ def find_lift(
     )
 
 
-def _untold(baseline: Label) -> str:
+def _no_lift_reason(baseline: Label) -> str:
     name = one_line(repr(str(baseline)))
     return f"The mean of {name} does not differ significantly from 0, so the relative difference has no bounds."
 
 
 def _settled(limit: float, estimate: float) -> float:
     """Return a limit; the estimate itself if they differ only by rounding, as at -100 % for an arm of zeros."""
-    return estimate if abs(limit - estimate) <= _ROUNDING * (1 + abs(estimate)) else limit
+    return estimate if abs(limit - estimate) <= _ROUNDING * abs(estimate) else limit
 
 
 def _search(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.base.checks import tolerance
+from belated.base.checks import are_shares, check_shares
 from belated.base.columns import Array, numbers
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
@@ -30,13 +30,8 @@ def read_target_policy(target: object, log: Log) -> Array:
     shape = (len(log.code), len(log.arms))
     if q.shape != shape:
         raise OptionError(f"{argument('target')} has shape {q.shape}; it must be (rows, arms) = {shape}.")
-    fault = ~((q >= 0).all(axis=1) & (np.abs(q.sum(axis=1) - 1) <= tolerance(shape[1])))
-    if fault.any():
-        row = int(fault.argmax())
-        raise OptionError(
-            f"{argument('target')} in row {row} is {q[row].tolist()}; its probabilities must not be negative and must "
-            "sum to 1."
-        )
+    for row in np.flatnonzero(~are_shares(q)).tolist():
+        check_shares(f"{argument('target')} in row {row}", q[row].tolist(), q[row])
     if log.has_all_propensities:
         never = (q > 0) & (log.propensity == 0)
         if never.any():

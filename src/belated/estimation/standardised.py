@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import real, tolerance
+from belated.base.checks import check_shares, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.text import count, few_labels, first_few, one_line, percent, shown
@@ -86,8 +86,7 @@ class Population(NamedTuple):
         vector = np.zeros(len(labels))
         for label, share in shares.items():
             vector[segment_index(labels, label)] = real(f"shares[{label!r}]", share)
-        if (vector < 0).any() or abs(vector.sum() - 1) > tolerance(len(vector)):
-            raise OptionError(f"`shares` is {shown(dict(shares))}; shares must not be negative and must sum to 1.")
+        check_shares("`shares`", dict(shares), vector, "shares")
         return cls(labels, vector, None, "standardised to given shares of segments")
 
     @property
@@ -279,7 +278,7 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
         )
         if segments.unseen is not None and segments.unseen.max() > MOST_UNSEEN:
             arm = int(segments.unseen.argmax())
-            name = one_line(repr(segments.cells.arms[arm][1]))  # type: ignore[index]  # pairs (segment, arm)
+            name = one_line(repr(segments.arm_labels[arm]))
             notes.append(
                 f"{percent(float(segments.unseen[arm]))} of the rows of arm {name} are in merged segments in which "
                 "none of its outcomes has arrived; outcomes of other segments stand for them, unless "

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from belated.base.checks import nearest, real, tolerance
+from belated.base.checks import are_shares, check_shares, nearest, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, UnknownArmError, argument
 from belated.base.text import Unit, count, one_line, shorten_all, shown, visible
@@ -69,9 +69,7 @@ class Target:
         """Return the unit for display: an average of shares is in percent, other combinations are in points."""
         if of_mean == "number":
             return "number"
-        total, within = self.coefficients.sum(axis=-1), tolerance(self.coefficients.shape[-1])
-        is_average = (self.coefficients >= 0).all() and (abs(total - 1) <= within).all()
-        return "percent" if is_average else "points"
+        return "percent" if are_shares(self.coefficients).all() else "points"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Target):
@@ -91,9 +89,7 @@ class Target:
     @classmethod
     def contrast(cls, arms: tuple[Label, ...], arm: Label, baseline: Label) -> Target:
         """Return one arm's mean minus another's."""
-        first, second = arm_index(arms, arm), arm_index(arms, baseline)
-        if first == second:
-            raise OptionError(f"A contrast needs two different arms; both are {arm!r}.")
+        first, second = pair_index(arms, arm, baseline)
         pair = (arms[first], arms[second])
         return cls(name=contrast_name(*pair), coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}), parts=pair)
 
@@ -101,10 +97,7 @@ class Target:
     def policy(cls, arms: tuple[Label, ...], shares: PolicyLike | str, *, option: str = "policy") -> Target:
         """Return the mean outcome under a policy, given as a probability per arm."""
         weights = _numbers(option, shares)
-        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > tolerance(len(weights)):
-            raise OptionError(
-                f"{argument(option)} is {shown(shares)}; its probabilities must not be negative and must sum to 1."
-            )
+        check_shares(argument(option), shares, list(weights.values()))
         return cls(name=_sum_name(weights, "{:.4g}", " + "), coefficients=_by_arm(arms, weights))
 
     @classmethod
@@ -185,6 +178,14 @@ def _by_arm(arms: tuple[Label, ...], weights: ByArm[float]) -> Array:
 # ---------------------------------------------------------------- the contrasts shown by default
 
 
+def pair_index(arms: tuple[Label, ...], arm: Label, baseline: Label) -> tuple[int, int]:
+    """Return the places of the two arms of a contrast, or raise if they are the same arm."""
+    first, second = arm_index(arms, arm), arm_index(arms, baseline)
+    if first == second:
+        raise OptionError(f"A contrast needs two different arms; both are {arm!r}.")
+    return first, second
+
+
 def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tuple[_Arm, _Arm]]:
     """Return the contrasts (arm, baseline) of every other arm with the baseline, or all pairs if there is none.
 
@@ -202,6 +203,21 @@ def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tu
     return [(arm, baseline) for arm in arms if arm != baseline]
 
 
+#: Arms beyond which all pairs of them are too many to show.
+MANY_ARMS = 8
+
+
+def shown_baseline(arms: Sequence[_Arm], baseline: _Arm | None = None) -> _Arm | None:
+    """Return the arm that a report compares the others with: the baseline, or the first of many arms; None: all pairs.
+
+    Examples
+    --------
+    >>> shown_baseline("ABC"), shown_baseline("ABC", "B"), shown_baseline("ABCDEFGHI")
+    (None, 'B', 'A')
+    """
+    return arms[0] if baseline is None and len(arms) > MANY_ARMS else baseline
+
+
 # ---------------------------------------------------------------- arms as text of a command line
 
 
@@ -209,11 +225,27 @@ def find_arm(arms: Sequence[Label], text: str) -> Label:
     """Return the arm with the given name."""
     matches = [arm for arm in arms if str(arm) == text]
     if not matches:
-        known = ", ".join(one_line(repr(str(arm))) for arm in arms[:10]) + (", ..." if len(arms) > 10 else "")
+        known = _first_arms(arms) + (", ..." if len(arms) > 10 else "")
         near = nearest(text, arms)
         hint = f" Did you mean {one_line(repr(near))}?" if near else ""
         raise UnknownArmError(f"There is no arm {one_line(repr(text))}; the arms are {known}.{hint}")
     return matches[0]
+
+
+def _first_arms(arms: Sequence[Label]) -> str:
+    return ", ".join(one_line(repr(str(arm))) for arm in arms[:10])
+
+
+def read_arm_or_contrast(arms: Sequence[Label], text: str, *, option: str = "target") -> Label | Pair:
+    """Return the arm with the given name or, if there is none, the two arms of a contrast such as B-A."""
+    if text in map(str, arms):
+        return find_arm(arms, text)
+    if "-" not in text:
+        known = _first_arms(arms)
+        raise OptionError(
+            f"{argument(option)} is {one_line(repr(text))}; it must be two arms, such as B-A, or one of {known}."
+        )
+    return read_contrast(arms, text, option=option)
 
 
 def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast") -> tuple[Label, Label]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def trajectory(
+def trajectory(  # noqa: PLR0913
     log: Data,
     estimator: EstimatorName | Estimator | None = None,
     *,

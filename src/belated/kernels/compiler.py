@@ -1,4 +1,4 @@
-"""numba.njit with a cache on disk where there can be one; what is wrong with it stops nothing."""
+"""numba.njit with a cache on disk, if there can be one; a cache that is damaged or cannot be written does no harm."""
 
 from __future__ import annotations
 

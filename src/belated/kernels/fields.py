@@ -1,7 +1,8 @@
 """The sums that are kept of each arm: one table, from which every producer and every operation reads.
 
 Kernels add to the columns by number, engines by name; recentring, merging, SQL and the sums of studies follow from each
-field's powers. A new field is one line here, and one in the kernel that adds rows: `rows.land` or `rows.accumulate`.
+field's powers. A new field is one line here, and one in the kernel that adds rows: `rows.add_outcome` or
+`rows.accumulate`.
 """
 
 from __future__ import annotations

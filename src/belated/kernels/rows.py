@@ -16,10 +16,10 @@ from belated.base.columns import Array, locked
 from belated.kernels import fields
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("tolerance", "land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
+KERNELS = ("tolerance", "add_outcome", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
 
 #: Those whose compiled code is copied into their callers: they are called for every row.
-INLINED = ("land",)
+INLINED = ("add_outcome",)
 
 SQRT, UNIFORM, PROPENSITY, TWO_POINT, GIVEN_WEIGHTS = range(5)
 RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
@@ -123,7 +123,7 @@ class Stretch(NamedTuple):
     stop: int
 
 
-class Landed(NamedTuple):
+class ArrivedOutcome(NamedTuple):
     """An arrived outcome, and what it is summed with."""
 
     outcome: float
@@ -183,9 +183,9 @@ def totals(
     )
 
 
-def land(own: Array, at: int, landed: Landed, plain: bool) -> None:
+def add_outcome(own: Array, at: int, arrived_outcome: ArrivedOutcome, plain: bool) -> None:
     """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read."""
-    outcome, shift, m, h, pi = landed
+    outcome, shift, m, h, pi = arrived_outcome
     y = outcome - shift
     y2 = y * y
     w = h / pi
@@ -464,12 +464,12 @@ def accumulate(
                         pair += 1
             when = due[row]
             if when >= 0:
-                to = arrival[row] if binned else 0
+                arrival_bin = arrival[row] if binned else 0
                 if spreads and plain:
                     for k in range(n_arms):
-                        part_spread[to * n_cells + first + k, fields.H_ARRIVED] += h[k]
-                landed = Landed(outcome[row], shift[own_cell], m[own_cell], h[arm], chance)
-                land(part_own, to * n_cells + own_cell, landed, plain)
+                        part_spread[arrival_bin * n_cells + first + k, fields.H_ARRIVED] += h[k]
+                arrived_outcome = ArrivedOutcome(outcome[row], shift[own_cell], m[own_cell], h[arm], chance)
+                add_outcome(part_own, arrival_bin * n_cells + own_cell, arrived_outcome, plain)
                 if n_x > 0:
                     z[n_x + 1] = outcome[row] - shift[own_cell]
                     w = h[arm] / chance
@@ -478,7 +478,7 @@ def accumulate(
                         for j in range(i + 1):
                             product = z[i] * z[j]
                             for power in range(4):
-                                own_products[to, own_cell, pair, power] += product
+                                own_products[arrival_bin, own_cell, pair, power] += product
                                 product *= w
                             pair += 1
                 if running and when < stop:

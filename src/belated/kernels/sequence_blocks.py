@@ -115,7 +115,7 @@ def sum_blocks(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, w
             y = outcome[row]
             pi = propensity[row, arm if full else 0]
             h = math.sqrt(pi)
-            rows.land(own, arm, rows.Landed(y, shift[arm], math.nan, h, pi), False)
+            rows.add_outcome(own, arm, rows.ArrivedOutcome(y, shift[arm], math.nan, h, pi), False)
             at = lean[arm] + (y - about[arm]) * (h / pi if weighted else 1.0)
             lean[arm] = at
             path[arm, 0] = max(path[arm, 0], at)
@@ -169,7 +169,7 @@ def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: B
         state[a, BETS] += bet
         state[a, BET_Y] += bet * x
         state[a, COST] += (x - mean) * (x - mean) * bounds.stake_cost(bet)
-    rows.land(state, a, rows.Landed(y, shift, math.nan, math.sqrt(pi), pi), False)
+    rows.add_outcome(state, a, rows.ArrivedOutcome(y, shift, math.nan, math.sqrt(pi), pi), False)
 
 
 def is_due(measured: float, n: float) -> bool:

@@ -72,7 +72,7 @@ class LiveAnswer(Table):
     name : str
     counts : Counts
     as_of : datetime
-        The storage's time when the rows were read.
+        The storage's time when the rows were read; of events, not after the experiment was closed.
     watermark : int
         Everything that was stored below it is part of the answer, nothing above it is.
     log : Log or Source or None

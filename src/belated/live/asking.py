@@ -9,7 +9,7 @@ from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.text import one_line
 from belated.live.design import Snapshot, snapshot, versions
 from belated.live.draws import choose, cumulative, uniforms
-from belated.live.errors import ClosedError, NotRunningError
+from belated.live.errors import NotRunningError
 from belated.live.records import Decision, make_decision, moment
 from belated.live.storage import Session
 from belated.live.telling import adopt
@@ -18,19 +18,19 @@ from belated.live.telling import adopt
 DecisionRow = tuple[int, int, str, int, int, int, int | None]
 
 #: What is asked: a unit or, in an experiment with segments, a unit and the name of its segment.
-Ask = str | tuple[str, str]
+UnitAsked = str | tuple[str, str]
 
 #: The number of each unit's segment; None if the experiment has no segments.
 Places = dict[str, int] | None
 
 
-def ask(session: Session, name: str, asks: Sequence[Ask]) -> list[Decision | BelatedError]:
+def ask(session: Session, name: str, asks: Sequence[UnitAsked]) -> list[Decision | BelatedError]:
     """Return the decision of each unit, in their order; new ones are inserted.
 
     A unit that a stopped experiment does not take, or whose segment is not known, has an error in its place.
     """
     about = snapshot(session, name)
-    _check_takes_asks(about)
+    about.check_takes_calls()
     if not about.setup.segmented:
         return _ask(session, about, cast("Sequence[str]", asks), None)
     pairs, numbers = cast("Sequence[tuple[str, str]]", asks), {label: s for s, label in enumerate(about.segments)}
@@ -129,10 +129,3 @@ def _unknown(about: Snapshot, segment: str) -> OptionError:
     return OptionError(
         f"{argument('segment')} is {one_line(repr(segment))}; it must be one of {known}, or be added to the experiment."
     )
-
-
-def _check_takes_asks(about: Snapshot) -> None:
-    if about.state == "draft":
-        raise NotRunningError(f"{about.name!r} has not started; start it first.")
-    if about.state == "closed":
-        raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")

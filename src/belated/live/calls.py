@@ -13,7 +13,7 @@ from belated.live.errors import ContradictionError
 from belated.live.records import Decision, Tell, Told, make_tell, moment, stamp
 
 if TYPE_CHECKING:
-    from belated.live.asking import Ask
+    from belated.live.asking import UnitAsked
     from belated.live.design import Setup
     from belated.live.outcomes import Outcome
 
@@ -30,7 +30,7 @@ def several(name: str, values: Iterable[_Item]) -> Iterable[_Item]:
     return values
 
 
-def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str] | None) -> Sequence[Ask]:
+def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str] | None) -> Sequence[UnitAsked]:
     """Return units as text, with their segments if the experiment has them; raise if one cannot be.
 
     Without a setup, it is not known whether it has them.
@@ -48,7 +48,7 @@ def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str]
     return list(zip(wanted, names, strict=True))
 
 
-def read_ask(setup: Setup, unit: str, segment: str | None) -> Ask:
+def read_ask(setup: Setup, unit: str, segment: str | None) -> UnitAsked:
     """Return one unit as `read_asks` does."""
     if segment is None and not setup.segmented:  # as most are
         return read_unit(unit)

@@ -37,11 +37,12 @@ class Author:
 def create(
     session: Session,
     name: str,
+    *,
     arms: Sequence[str],
+    segments: Sequence[str],
     policy: Policy,
     setup: Setup,
     who: Author,
-    segments: Sequence[str] = (),
 ) -> None:
     """Insert an experiment that has not started."""
     (key,) = session.new_ids(1)
@@ -55,7 +56,7 @@ def create(
     if setup.outcome.is_events:
         session.run(schema.BY_TIME)
     detail = {"segments": list(segments)} if segments else {}
-    fixed = json.loads(setup.to_json())
+    fixed = setup.to_dict()
     who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), setup=fixed, **detail)
 
 

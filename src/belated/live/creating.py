@@ -33,10 +33,18 @@ class Creation(NamedTuple):
 
     def add(self, session: Session) -> None:
         """Insert the experiment, which has not started."""
-        changing.create(session, self.name, self.arms, self.policy, self.setup, self.who, self.segments)
+        changing.create(
+            session,
+            self.name,
+            arms=self.arms,
+            segments=self.segments,
+            policy=self.policy,
+            setup=self.setup,
+            who=self.who,
+        )
 
 
-def plan_creation(
+def plan_creation(  # noqa: PLR0913
     name: str,
     *,
     arms: Sequence[str],
@@ -63,7 +71,14 @@ def plan_creation(
         labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,
         every=_every(every, policy), seconds=seconds, segmented=bool(named),
     )  # fmt: skip
-    return Creation(name, labels, named, check_policy(policy, labels, outcome), setup, author_of(author, reason))
+    return Creation(
+        name=name,
+        arms=labels,
+        segments=named,
+        policy=check_policy(policy, labels, outcome),
+        setup=setup,
+        who=author_of(author, reason),
+    )
 
 
 def author_of(author: str | None, reason: str, seen: int | None = None) -> Author:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from belated.base.checks import Options, fraction, one_of, positive, whole
 from belated.base.columns import Row
+from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
-from belated.live.errors import DamagedError, UnknownExperimentError, legible
+from belated.live.errors import ClosedError, DamagedError, NotRunningError, UnknownExperimentError, legible
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
 from belated.live.schema import EXPERIMENT
@@ -71,16 +72,25 @@ class Setup:
     seconds: float
     segmented: bool = False
 
+    def to_dict(self) -> JsonObject:
+        """Return the setup as values that JSON has."""
+        return {**vars(self), "outcome": self.outcome.to_dict()}
+
+    @classmethod
+    def from_dict(cls, table: JsonObject) -> Setup:
+        """Return the setup of a table that `to_dict` made."""
+        with legible("the setup of an experiment"):
+            return cls(**{**table, "outcome": outcome_from(table["outcome"])})
+
     def to_json(self) -> str:
-        """Return the setup as JSON."""
-        return json.dumps({**vars(self), "outcome": self.outcome.to_dict()})
+        """Return the setup as text, which storages hold."""
+        return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Setup:
-        """Return the setup of JSON that `to_json` made."""
+        """Return the setup of text that `to_json` made."""
         with legible("the setup of an experiment"):
-            table = json.loads(text)
-            return cls(**{**table, "outcome": outcome_from(table["outcome"])})
+            return cls.from_dict(json.loads(text))
 
     @property
     def sequence_options(self) -> Options:
@@ -95,7 +105,7 @@ class Setup:
         return {**self.sequence_options, "kind": kind, "target": max(self.target // segments, 1)}
 
 
-def plan_setup(
+def plan_setup(  # noqa: PLR0913
     arms: Sequence[str],
     outcome: Outcome,
     *,
@@ -216,6 +226,13 @@ class Snapshot:
     def offered(self) -> tuple[int, ...]:
         """The numbers of the arms that may be chosen."""
         return tuple(arm.number for arm in self.arms if arm.state == "offered")
+
+    def check_takes_calls(self) -> None:
+        """Raise if the experiment takes neither units nor outcomes: it has not started, or it is closed."""
+        if self.state == "draft":
+            raise NotRunningError(f"{self.name!r} has not started; start it first.")
+        if self.state == "closed":
+            raise ClosedError(f"{self.name!r} is closed; it takes neither units nor outcomes.")
 
     def arm(self, label: str, option: str = "arm") -> ArmRow:
         """Return the arm of a label, which `option` gives."""

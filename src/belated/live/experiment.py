@@ -27,7 +27,7 @@ from belated.live.status import Changes, Status
 from belated.live.storage import Session
 from belated.live.verifying import replay
 from belated.log.clock import Moment
-from belated.reading.live_logs import LiveRows
+from belated.reading.live_logs import LiveRows, taken_until
 
 if TYPE_CHECKING:
     from belated.live.store import Store
@@ -156,7 +156,7 @@ class Experiment:
             with self._store.storage.reading() as session:
                 about, waiting = snapshot(session, self.name), self._parked(session)
                 self._extend(session)
-                now, remembered = session.now, self._exclusions(session)
+                now, remembered = self._now(session), self._exclusions(session)
             closed = self._closed(now)
             ages = now if closed is not None and not closed.all() else None
             key = (self._grown, ages, about.state, waiting, len(about.arms))
@@ -165,7 +165,14 @@ class Experiment:
             told = self._told(closed)
             out = len(self._rows) - told
             never = out if about.state == "closed" else 0
-            counts = Counts(len(self._rows), told, out - never, never, waiting, self._rows.corrected)
+            counts = Counts(
+                asked=len(self._rows),
+                told=told,
+                out=out - never,
+                never=never,
+                parked=waiting,
+                corrected=self._rows.corrected,
+            )
             computed = LiveAnswer(self._state(about, now), counts)
             answer = computed.with_exclusions(self._remember(computed, remembered))
             self._answer = (key, answer)
@@ -183,7 +190,7 @@ class Experiment:
         with self._lock, self._store.storage.reading() as session:
             about = snapshot(session, self.name)
             self._extend(session)
-            return self._state(about, session.now)
+            return self._state(about, self._now(session))
 
     def status(self) -> Status:
         """Return how the experiment is doing: its state, arms, probabilities and counts."""
@@ -300,10 +307,14 @@ class Experiment:
         since, known = about.version.watermark, int(sum(about.version.counts))
         if self.setup.outcome.is_events:  # a version knows only those whose window has closed
             since, known = 0, 0
-        told = "select count(*) from outcome where experiment = ? and id >= ? and revision = 0"
+        count_outcomes = "select count(*) from outcome where experiment = ? and id >= ? and revision = 0"
         asked = "select count(*) from decision where +experiment = ? and id >= ?"
         new = session.run(asked, self._id, about.version.watermark)[0][0]
-        return about.version.step - 1 + new, known + session.run(told, self._id, since)[0][0]
+        return about.version.step - 1 + new, known + session.run(count_outcomes, self._id, since)[0][0]
+
+    def _now(self, session: Session) -> int:
+        """Return the time of the log: now or, of events, when the experiment was closed."""
+        return taken_until(session.run, self._id, session.now) if self.setup.outcome.is_events else session.now
 
     def _closed(self, now: int) -> Array | None:
         """Return whether each unit's window has closed; None without windows."""
@@ -317,7 +328,9 @@ class Experiment:
     def _state(self, about: Snapshot, now: int) -> LogState:
         """Return the rows of now, which later ones do not change."""
         rows = replace(self._rows, events=[*self._rows.events], chances=[*self._rows.chances])
-        return LogState(self.name, self.setup, about.labels, rows, now, about.segments)
+        return LogState(
+            name=self.name, setup=self.setup, labels=about.labels, rows=rows, now=now, segments=about.segments
+        )
 
     def _exclusions(self, session: Session) -> dict[str, dt.datetime]:
         rows = session.run(

@@ -70,7 +70,7 @@ def import_log(
     return read_import(name, source, policy=policy, outcome=outcome, **options).add(store)
 
 
-def read_import(
+def read_import(  # noqa: PLR0913
     name: str,
     source: object,
     *,

@@ -139,7 +139,7 @@ class LiveStore(Protocol):
     def close(self) -> None:
         """Finish what is queued, and close the connections."""
 
-    def create(
+    def create(  # noqa: PLR0913
         self,
         name: str,
         *,
@@ -168,7 +168,7 @@ class LiveStore(Protocol):
     def import_table(
         self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
     ) -> LiveExperiment:
-        """Go on with a running experiment of a table that has every arm's probability in each row."""
+        """Continue a running experiment from a table that has every arm's probability in each row."""
 
     def verify(self) -> Verification:
         """Draw every decision again, make every version again, and check every rule of the logs."""

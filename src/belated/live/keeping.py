@@ -18,7 +18,7 @@ from belated.live import schema
 from belated.live.design import Setup
 from belated.live.erasing import erased_units, forget_again
 from belated.live.errors import DamagedError, StorageError
-from belated.live.schema import COLUMNS, PLACES, TABLES
+from belated.live.schema import COLUMNS, TABLES
 from belated.live.sqlite import SQLiteSession, SQLiteStorage
 from belated.live.storage import Session, Storage
 
@@ -141,6 +141,7 @@ def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
             with target.writing() as session:
                 forgotten = _forget(session, erased)
                 _keep_tokens(session, tokens)
+                _keep_order(session)
             target.flush_erased()
         finally:
             target.close()
@@ -233,16 +234,21 @@ def _copy(old: Session, new: Session) -> None:
     """Copy every table; numbers of rows stay, and new ones will be above them."""
     for table in reversed(TABLES):
         new.run("delete from " + table)
-    highest = 0
     for table in TABLES:
         for rows in _batches(old, table):
             new.add(table, rows)
-            if COLUMNS[table][0] == "id":
-                highest = max(highest, rows[-1][0])
     if any(Setup.from_json(about).outcome.is_events for (about,) in new.run("select about from experiment")):
         new.run(schema.BY_TIME)
     if isinstance(new, SQLiteSession):
-        new.run("update meta set value = ? where key = 'transaction'", str((highest >> PLACES) + 1))
+        _keep_order(new)
+
+
+def _keep_order(session: Session) -> None:
+    """Number new rows of a file above those that are there, or that a version has seen, wherever they are from."""
+    session.run(
+        "update meta set value = max(cast(value as integer), ?) where key = 'transaction'",
+        schema.next_transaction(session) - 1,
+    )
 
 
 def _batches(session: Session, table: str) -> Iterator[list[Row]]:

@@ -129,10 +129,10 @@ def _closed(session: Session, experiment: int, outcome: Outcome, before: Version
         "where o.experiment = ? and o.id >= ? and o.id < ? and d.id < ? and d.assigned_at < ? order by d.id",
         experiment, since, below, since, first,
     )  # fmt: skip
-    told = _events(session, sorted({row[0] for row in (*newly, *late)}))
-    gains = [(arm, segment, 1.0, _measured(told.get(key, ()), outcome, at, below)) for key, arm, segment, at in newly]
+    events = _events(session, sorted({row[0] for row in (*newly, *late)}))
+    gains = [(arm, segment, 1.0, _measured(events.get(key, ()), outcome, at, below)) for key, arm, segment, at in newly]
     for key, arm, segment, at in late:
-        now, then = (_measured(told[key], outcome, at, mark) for mark in (below, since))
+        now, then = (_measured(events[key], outcome, at, mark) for mark in (below, since))
         if now != then:
             gains.append((arm, segment, 0.0, now - then))
     return gains

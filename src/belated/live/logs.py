@@ -85,11 +85,7 @@ class LogState:
         return Log.of_numbers(columns, name=self.name)
 
     def _live(self) -> LiveLog:
-        return live_log(self.rows, self.name, list(self.labels), self._table(), self.now, segments=self.segments)
-
-    def _table(self) -> JsonObject:
-        table: JsonObject = json.loads(self.setup.to_json())
-        return table
+        return live_log(self.rows, self.name, list(self.labels), self.setup.to_dict(), self.now, segments=self.segments)
 
     # ---------------------------------------------------------------- as a stream
 
@@ -102,7 +98,7 @@ class LogState:
         import pyarrow as pa
 
         head = {
-            "form": FORM, "name": self.name, "setup": self._table(), "arms": list(self.labels),
+            "form": FORM, "name": self.name, "setup": self.setup.to_dict(), "arms": list(self.labels),
             "segments": list(self.segments), "now": self.now, "watermark": self.rows.watermark,
             "corrected": self.rows.corrected, "chances": [p.tolist() for p in self.rows.chances], **about,
         }  # fmt: skip
@@ -174,10 +170,17 @@ def read_stream(content: bytes) -> tuple[LogState, JsonObject]:
         about = json.loads(frame.schema.metadata[ABOUT])
         if about["form"] != FORM:
             raise StorageError(f"The service sends logs of form {about['form']}, not {FORM}; install its version.")
-        setup = Setup.from_json(json.dumps(about["setup"]))
+        setup = Setup.from_dict(about["setup"])
         rows = _rows(frame, about, events=setup.outcome.is_events)
-        arms, segments = tuple(about["arms"]), tuple(about["segments"])
-        return LogState(about["name"], setup, arms, rows, int(about["now"]), segments), about
+        state = LogState(
+            name=about["name"],
+            setup=setup,
+            labels=tuple(about["arms"]),
+            rows=rows,
+            now=int(about["now"]),
+            segments=tuple(about["segments"]),
+        )
+        return state, about
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         if isinstance(error, StorageError):
             raise

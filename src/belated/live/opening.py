@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from belated.base.errors import OptionError, argument
-from belated.live.storage import Clock
+from belated.live.storage import TimeSource
 from belated.live.store import open_store, read_place
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from belated.live.remote import Fallback
 
 
-def open(  # noqa: A001
+def open(  # noqa: A001, PLR0913
     place: str | os.PathLike[str],
     *,
     make: bool = True,
     ticking: bool = True,
-    clock: Clock | None = None,
+    clock: TimeSource | None = None,
     limit: int | None = None,
     token: str | None = None,
     timeout: float | None = None,

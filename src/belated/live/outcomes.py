@@ -17,8 +17,8 @@ from belated.summaries.maturing import MEASURES, Measure
 if TYPE_CHECKING:
     from belated.sequences.design import SequenceKind
 
-OutcomeKind = Literal["binary", "real", "bounded", "events"]
-KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
+OutcomeName = Literal["binary", "real", "bounded", "events"]
+KINDS: tuple[OutcomeName, ...] = get_args(OutcomeName)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Outcome:
         For events, what of them is the outcome.
     """
 
-    kind: OutcomeKind
+    kind: OutcomeName
     low: float = -LARGEST_OUTCOME
     high: float = LARGEST_OUTCOME
     window: str | None = None

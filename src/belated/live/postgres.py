@@ -15,10 +15,10 @@ from belated.base.errors import MissingLibraryError
 from belated.base.text import masked, one_line
 from belated.live.errors import CrossedError, StorageError
 from belated.live.packing import Packed, dumper, pack
-from belated.live.schema import COLUMNS, EXPERIMENT, META, PLACES, TABLES, check_schema, migrate, schema_of
+from belated.live.schema import COLUMNS, EXPERIMENT, META, check_schema, migrate, next_transaction, schema_of
 from belated.live.sqlite import typed
-from belated.live.storage import Clock, Session, Storage, UnitOutcome, system_clock
-from belated.reading.live_logs import SCHEMA
+from belated.live.storage import Session, Storage, TimeSource, UnitOutcome, system_clock
+from belated.reading.live_logs import PLACES, SCHEMA
 
 if TYPE_CHECKING:
     import psycopg
@@ -62,13 +62,13 @@ _LOCK = 0x626C7464
 _OPTIONS: Options = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
 
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
-_FOUND = "select * from decision where experiment = %s and unit = l.value limit 1"
+_DECISION_OF_UNIT = "select * from decision where experiment = %s and unit = l.value limit 1"
 
 _FIRST = f"""
 insert into outcome ({", ".join(COLUMNS["outcome"])})
 select %b::bigint + l.place, %b::bigint, d.id, l.key, 0, l.number, l.happened, greatest(%b::bigint, d.assigned_at)
 from unnest(%b::text[], %b::text[], %b::double precision[], %b::bigint[])
-with ordinality l (value, key, number, happened, place), lateral ({_FOUND}) d
+with ordinality l (value, key, number, happened, place), lateral ({_DECISION_OF_UNIT}) d
 order by d.id, l.key, l.place on conflict (decision, key, revision) do nothing
 """.encode()
 
@@ -117,7 +117,7 @@ class PostgresSession(Session):
         self._connection = connection
         self.now = system_clock()
 
-    def begin(self, clock: Clock | None, experiments: Sequence[int] = (), *, writes: bool, planned: bool) -> None:
+    def begin(self, clock: TimeSource | None, experiments: Sequence[int] = (), *, writes: bool, planned: bool) -> None:
         """Begin; ask for the transaction's number, the oldest that is still running, the time, and experiments.
 
         It is one message: the way to the server and back takes longer than what it does.
@@ -139,7 +139,7 @@ class PostgresSession(Session):
 
     def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
         """Return the place among the units and columns of each decision that is there; `limit` keeps it a look-up."""
-        statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_FOUND}) d"
+        statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_DECISION_OF_UNIT}) d"
         return self._connection.execute(statement.encode(), [pack("text", units), experiment]).fetchall()
 
     def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
@@ -213,7 +213,7 @@ class PostgresStorage(Storage):
         Whether to upgrade an older schema; otherwise it is refused.
     """
 
-    def __init__(self, url: str, clock: Clock | None = None, *, make: bool = True, upgrade: bool = False) -> None:
+    def __init__(self, url: str, clock: TimeSource | None = None, *, make: bool = True, upgrade: bool = False) -> None:
         self._url, self.clock = url, clock
         self.name = "the database"
         self._locks = {True: threading.RLock(), False: threading.RLock()}
@@ -266,7 +266,7 @@ class PostgresStorage(Storage):
             raise
 
     def keep_order(self) -> None:
-        """Number new rows above those that are there, also after they were brought from another server.
+        """Number new rows above those that are there or seen, also after they were brought from another server.
 
         Others may be storing rows: what comes next is asked for after the highest number. If numbers were moved for
         less, a transaction that had begun before would store its rows below the next watermark, and no tick would see
@@ -274,9 +274,8 @@ class PostgresStorage(Storage):
         """
         with self.writing() as session:
             session.run("select pg_advisory_xact_lock(?)", _LOCK)
-            highest = [session.run("select max(id) from " + table)[0][0] or 0 for table in TABLES if _numbered(table)]
             ((following,),) = session.run(_FOLLOWING)
-            missing = (max(highest) >> PLACES) + 1 - following
+            missing = next_transaction(session) - following
             if missing > 0:
                 session.run("update meta set value = (value::bigint + ?)::text where key = 'offset'", missing)
 
@@ -354,10 +353,6 @@ def _prepare_plans(connection: psycopg.Connection[Row], *, writes: bool) -> None
     for plan in (_STARTS[writes][1], _ABOUT):
         with suppress(DuplicatePreparedStatement):  # by another client of a pool of connections
             connection.execute(f"prepare {plan.name} as {plan.text}".encode())
-
-
-def _numbered(table: str) -> bool:
-    return COLUMNS[table][0] == "id"
 
 
 @contextmanager

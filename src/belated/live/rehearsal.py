@@ -19,10 +19,10 @@ from belated.live.answers import LiveAnswer
 from belated.live.creating import plan_creation
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome, binary, real
-from belated.live.storage import Clock, system_clock
+from belated.live.storage import TimeSource, system_clock
 from belated.live.store import Store, open_storage
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.simulation.contextual import AnyBandit, ContextualBandit
 from belated.simulation.contextual_stage import ContextualStage
 from belated.simulation.policies import Policy, uniform
 from belated.simulation.simulate import check, check_horizon
@@ -96,7 +96,7 @@ def segments_of(bandit: AnyBandit) -> list[str]:
 
 def outcome_of(bandit: AnyBandit) -> Outcome:
     """Return the kind of outcome that a bandit has."""
-    return binary() if all(arm.binary for arm in cell_arms(bandit)) else real()
+    return binary() if all(arm.binary for arm in bandit.cell_arms) else real()
 
 
 def rehearse(exp: Experiment, bandit: AnyBandit, rows: int, clock: _Time, *, seed: int = 0, every: int = 1) -> None:
@@ -132,7 +132,7 @@ def _tell(exp: Experiment, due: list[tuple[float, str, float]], step: int) -> No
 
 
 @contextmanager
-def rehearsal(
+def rehearsal(  # noqa: PLR0913
     bandit: AnyBandit,
     policy: Policy,
     rows: int,
@@ -142,7 +142,7 @@ def rehearsal(
     seed: int = 0,
     every: int | None = None,
     baseline: str | None = None,
-    clock: Clock | None = None,
+    clock: TimeSource | None = None,
 ) -> Iterator[Experiment]:
     """Run a live experiment from a simulated bandit to its end; give the experiment, still open.
 

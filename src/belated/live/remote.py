@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import json
 import os
 import threading
 import time
@@ -47,7 +46,7 @@ from belated.live.wire import (
 )
 
 if TYPE_CHECKING:
-    from belated.live.asking import Ask
+    from belated.live.asking import UnitAsked
     from belated.log.data import Data
     from belated.sequences.design import KindOption
     from belated.simulation.policies import Policy
@@ -90,7 +89,7 @@ class RemoteStore:
 
     # ---------------------------------------------------------------- experiments
 
-    def create(
+    def create(  # noqa: PLR0913
         self,
         name: str,
         *,
@@ -276,7 +275,7 @@ class RemoteExperiment:
         return self._ask(wanted, fallback, send)
 
     def _ask(
-        self, asks: Sequence[Ask], fallback: str | None, send: Callable[[_Send], list[Decision]]
+        self, asks: Sequence[UnitAsked], fallback: str | None, send: Callable[[_Send], list[Decision]]
     ) -> list[Decision]:
         """Return decisions of the service; if it fails and there is a fallback arm, that one, which is not logged."""
         arm = self._store.fallback(self.name) if fallback is None else read_text("fallback", fallback)
@@ -374,7 +373,7 @@ class RemoteExperiment:
         """Return how the experiment is doing: its state, arms, probabilities and counts."""
         reply = self._store.get(self._path())
         status = understood(read_status, reply)
-        self._setup = understood(lambda reply: Setup.from_json(json.dumps(reply["setup"])), reply)
+        self._setup = understood(lambda reply: Setup.from_dict(reply["setup"]), reply)
         self._arms = tuple(arm for arm, *_ in status.arms)
         return status
 

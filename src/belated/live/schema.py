@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belated.live.errors import SchemaError
-from belated.reading.live_logs import PLACES as PLACES
+from belated.reading.live_logs import PLACES
 
 if TYPE_CHECKING:
     from belated.live.storage import Session
@@ -143,3 +143,14 @@ def migrate(session: Session, where: str) -> int:
     session.run("delete from meta where key = 'schema'")
     session.run("insert into meta (key, value) values ('schema', ?)", str(len(MIGRATIONS)))
     return schema
+
+
+def next_transaction(session: Session) -> int:
+    """Return the least number for the next transaction: its rows are above all rows, and no version has seen them."""
+    numbered = [table for table in TABLES if COLUMNS[table][0] == "id"]
+    highest = max(session.run("select max(id) from " + table)[0][0] or 0 for table in numbered)  # noqa: S608
+    seen = session.run(
+        "select max((select watermark from version where experiment = e.id order by number desc limit 1)) "
+        "from experiment e"
+    )[0][0]
+    return int(max((highest >> PLACES) + 1, (seen or 0) >> PLACES))

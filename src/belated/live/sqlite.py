@@ -17,9 +17,10 @@ from belated.base.columns import Row
 from belated.base.files import check_file
 from belated.base.text import one_line
 from belated.live.errors import DamagedError, StorageError, unharmed
-from belated.live.schema import COLUMNS, META, PLACES, check_schema, migrate, schema_of
-from belated.live.storage import Clock, Session, Storage, system_clock
-from belated.reading.live_logs import APPLICATION, has_programs, is_sqlite
+from belated.live.schema import COLUMNS, META, check_schema, migrate, schema_of
+from belated.live.storage import Session, Storage, TimeSource, system_clock
+from belated.reading.contents import APPLICATION, is_sqlite
+from belated.reading.live_logs import PLACES, has_programs
 
 if TYPE_CHECKING:
     from belated.live.design import Served
@@ -30,7 +31,7 @@ _PATIENCE = 60
 #: File systems of other machines, whose locks and flushes SQLite cannot rely on.
 _NETWORK = {"nfs", "nfs4", "cifs", "smbfs", "smb3", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "davfs"}
 
-_FOUND = "where d.experiment = ? and d.unit = l.value"
+_DECISION_OF_UNIT = "where d.experiment = ? and d.unit = l.value"
 
 _TYPES = {"ID": "integer primary key", "BYTES": "blob", "REAL": "real"}
 
@@ -38,7 +39,7 @@ _TYPES = {"ID": "integer primary key", "BYTES": "blob", "REAL": "real"}
 class SQLiteSession(Session):
     """A transaction of a SQLite connection; its number is counted in the file itself."""
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: TimeSource) -> None:
         self._run = connection
         self.now = clock()
 
@@ -59,7 +60,7 @@ class SQLiteSession(Session):
 
     def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
         """Return the place among the units and columns of each decision that is there; a cross join keeps its order."""
-        statement = f"select l.key, {columns} from json_each(?) l cross join decision d " + _FOUND
+        statement = f"select l.key, {columns} from json_each(?) l cross join decision d " + _DECISION_OF_UNIT
         return self._run.execute(statement, (json.dumps(units), experiment)).fetchall()
 
     def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
@@ -117,7 +118,7 @@ class SQLiteStorage(Storage):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], clock: Clock | None = None, *, make: bool = True, upgrade: bool = False
+        self, path: str | os.PathLike[str], clock: TimeSource | None = None, *, make: bool = True, upgrade: bool = False
     ) -> None:
         self.path, self.clock = Path(path), clock
         self.name = f"`{one_line(self.path.name or self.path)}`"

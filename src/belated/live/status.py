@@ -157,14 +157,14 @@ def _in_words(detail: str) -> str:
     """Return the detail of a change without what few ask for: names of arms and segments, and of the policy."""
     try:
         table = json.loads(detail)
-        parts = [f"{name} {_word(table[name])}" for name in _TOLD if table.get(name) is not None]
+        parts = [f"{name} {_word(table[name])}" for name in _SHOWN_FIELDS if table.get(name) is not None]
     except (ValueError, TypeError, LookupError, AttributeError):  # what was altered is shown as it is
         return detail
     return "; ".join(parts)
 
 
 #: What of a change is shown.
-_TOLD = ("arm", "arms", "segment", "segments", "policy", "final")
+_SHOWN_FIELDS = ("arm", "arms", "segment", "segments", "policy", "final")
 
 
 def _word(value: object) -> str:

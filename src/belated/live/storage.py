@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Self
 
 from belated.base.columns import Row
 from belated.live.errors import StorageError
-from belated.live.schema import PLACES
+from belated.reading.live_logs import PLACES
 
 if TYPE_CHECKING:
     from belated.live.design import Served
 
 #: A clock: microseconds since 1970 in UTC.
-Clock = Callable[[], int]
+TimeSource = Callable[[], int]
 
 
 #: The outcome of a unit: the unit, its key, its value, and when it happened.
@@ -133,7 +133,7 @@ class Storage(ABC):
 
     #: What messages call it; without a password.
     name: str
-    clock: Clock | None
+    clock: TimeSource | None
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:

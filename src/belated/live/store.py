@@ -16,7 +16,7 @@ from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, shown
 from belated.live import changing, keeping
-from belated.live.asking import Ask
+from belated.live.asking import UnitAsked
 from belated.live.creating import plan_creation
 from belated.live.design import snapshot
 from belated.live.errors import StorageError
@@ -24,17 +24,17 @@ from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome
 from belated.live.records import Decision, State, Tell, Told, Version
 from belated.live.sqlite import SQLiteStorage
-from belated.live.storage import Clock, Session, Storage
+from belated.live.storage import Session, Storage, TimeSource
 from belated.live.ticking import Ticker, tick
 from belated.live.verifying import Verification, verify
-from belated.live.writer import Item, Kind, Load, Writer
+from belated.live.writer import CallKind, Item, Load, Writer
 from belated.simulation.policies import Policy, PolicyFunction
 
 if TYPE_CHECKING:
     from belated.sequences.design import KindOption
 
 
-def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **options: bool) -> Storage:
+def open_storage(place: str | os.PathLike[str], clock: TimeSource | None = None, **options: bool) -> Storage:
     """Return the storage of a path or a URL."""
     text = read_place(place)
     if text.startswith(("postgresql://", "postgres://")):
@@ -65,7 +65,7 @@ def open_store(
     *,
     make: bool = True,
     ticking: bool = True,
-    clock: Clock | None = None,
+    clock: TimeSource | None = None,
     limit: int | None = None,
 ) -> Store:
     """Open a store that is a file or a PostgreSQL database, as `bl.live.open` does, which has the parameters."""
@@ -110,7 +110,7 @@ class Store:
 
     # ---------------------------------------------------------------- experiments
 
-    def create(
+    def create(  # noqa: PLR0913
         self,
         name: str,
         *,
@@ -203,7 +203,7 @@ class Store:
     def import_table(
         self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
     ) -> Experiment:
-        """Go on with a running experiment of a table that has every arm's probability in each row.
+        """Continue a running experiment from a table that has every arm's probability in each row.
 
         Parameters
         ----------
@@ -245,36 +245,36 @@ class Store:
     # ---------------------------------------------------------------- for experiments
 
     @overload
-    def submit(self, kind: Literal["ask"], name: str, items: Sequence[Ask]) -> list[Decision | BelatedError]: ...
+    def submit(self, kind: Literal["ask"], name: str, items: Sequence[UnitAsked]) -> list[Decision | BelatedError]: ...
 
     @overload
     def submit(self, kind: Literal["tell"], name: str, items: Sequence[Tell]) -> list[Told]: ...
 
-    def submit(self, kind: Kind, name: str, items: Sequence[Item]) -> Sequence[object]:
+    def submit(self, kind: CallKind, name: str, items: Sequence[Item]) -> Sequence[object]:
         """Have items stored together with those of other callers; see `Writer`."""
         return self._writer.submit(kind, name, items)
 
     @overload
     def submit_async(
-        self, kind: Literal["ask"], name: str, items: Sequence[Ask]
+        self, kind: Literal["ask"], name: str, items: Sequence[UnitAsked]
     ) -> asyncio.Future[list[Decision | BelatedError]]: ...
 
     @overload
     def submit_async(self, kind: Literal["tell"], name: str, items: Sequence[Tell]) -> asyncio.Future[list[Told]]: ...
 
-    def submit_async(self, kind: Kind, name: str, items: Sequence[Item]) -> Awaitable[object]:
+    def submit_async(self, kind: CallKind, name: str, items: Sequence[Item]) -> Awaitable[object]:
         """Do the same without a thread that waits; if the caller is cancelled, the items are stored all the same."""
         return self._writer.submit_async(kind, name, items)
 
     @overload
     def submit_one_async(
-        self, kind: Literal["ask"], name: str, item: Ask
+        self, kind: Literal["ask"], name: str, item: UnitAsked
     ) -> asyncio.Future[Decision | BelatedError]: ...
 
     @overload
     def submit_one_async(self, kind: Literal["tell"], name: str, item: Tell) -> asyncio.Future[Told]: ...
 
-    def submit_one_async(self, kind: Kind, name: str, item: Item) -> Awaitable[object]:
+    def submit_one_async(self, kind: CallKind, name: str, item: Item) -> Awaitable[object]:
         """Do the same for one item, whose result is the future's own."""
         return self._writer.submit_one_async(kind, name, item)
 

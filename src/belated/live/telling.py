@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from belated.live.design import Snapshot, snapshot
-from belated.live.errors import ClosedError, NotRunningError
 from belated.live.records import Tell, Told, make_told, stamp
 
 if TYPE_CHECKING:
     from belated.live.storage import Session
 
 #: An outcome that is known: its revision and value.
-Known = dict[tuple[int, str], tuple[int, float | None]]
+KnownOutcomes = dict[tuple[int, str], tuple[int, float | None]]
 ParkedKey = tuple[str, str]
 
 #: An outcome to be inserted: decision, key, revision, value, when it happened, when it arrived.
@@ -102,10 +101,7 @@ _CONTRADICTION = "another value was told before; if it was wrong, say that this 
 def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
     """Store outcomes that `calls.read_tells` has read; return an acknowledgement of each, in their order."""
     about = snapshot(session, name)
-    if about.state == "closed":
-        raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")
-    if about.state == "draft":
-        raise NotRunningError(f"{about.name!r} has not started; start it first.")
+    about.check_takes_calls()
     first = [(unit, key, value, None if at is None else stamp(at)) for unit, value, key, at, _ in tells]
     rest = sorted(session.add_first(about.id, first))  # most are told for the first time
     acknowledged = [make_told((each.unit, "new", None)) for each in tells]
@@ -133,7 +129,7 @@ def _decisions(session: Session, experiment: int, units: list[str]) -> dict[str,
     return {units[place]: (key, at) for place, key, at in rows}
 
 
-def _outcomes(session: Session, decisions: list[int]) -> Known:
+def _outcomes(session: Session, decisions: list[int]) -> KnownOutcomes:
     """Return the latest revision of each outcome of some decisions."""
     if not decisions:
         return {}
@@ -144,9 +140,13 @@ def _outcomes(session: Session, decisions: list[int]) -> Known:
 
 
 def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None) -> int:
-    """Give parked outcomes to their units, which have been asked since; return their number."""
+    """Give parked outcomes to their units, which have been asked since; return their number.
+
+    An event of which nothing else is said happened when it was told, before the unit was asked.
+    """
+    happened_at = "coalesce(p.happened_at, p.arrived_at)" if about.setup.outcome.is_events else "p.happened_at"
     query = (
-        "select p.unit, p.key, p.value, p.happened_at, d.id, d.assigned_at from parked p join decision d "
+        f"select p.unit, p.key, p.value, {happened_at}, d.id, d.assigned_at from parked p join decision d "  # noqa: S608
         "on d.experiment = p.experiment and d.unit = p.unit where p.experiment = ?"
     )
     if units is None:

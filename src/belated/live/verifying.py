@@ -132,7 +132,7 @@ class _Noted:
             self.segments = detail.get("segments", [])
             self.created = True
             if "setup" in detail:  # stores of older versions do not have it
-                self.setup = Setup.from_json(json.dumps(detail["setup"]))
+                self.setup = Setup.from_dict(detail["setup"])
         if what in ("create", "set policy"):
             self.policies.append(detail["policy"])
         if what == "add segment":

@@ -20,7 +20,7 @@ from belated.live.store import Experiments
 from belated.live.verifying import Verification
 
 if TYPE_CHECKING:
-    from belated.live.asking import Ask
+    from belated.live.asking import UnitAsked
     from belated.simulation.policies import Policy
 
 #: Units or outcomes of one request, and about how many bytes; more are sent in several.
@@ -51,7 +51,7 @@ def policy_table(policy: Policy) -> JsonObject:
     return policy_to(policy)
 
 
-def asks_table(asks: Sequence[Ask]) -> JsonObject:
+def asks_table(asks: Sequence[UnitAsked]) -> JsonObject:
     """Return what is asked as a table: units or, if they have segments, both."""
     pairs = [ask for ask in asks if not isinstance(ask, str)]
     if not pairs:
@@ -71,7 +71,7 @@ def tell_table(tell: Tell) -> JsonObject:
 
 
 def who_table(author: str | None, reason: str) -> dict[str, str]:
-    """Return who changes something, and why; without an author, it is whose token it is."""
+    """Return who changes something, and why; without an author, the service takes the label of the token."""
     given = Author("somebody" if author is None else author, reason)
     return {**({} if author is None else {"author": given.author}), "reason": given.reason}
 

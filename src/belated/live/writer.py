@@ -13,7 +13,7 @@ from itertools import accumulate
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from belated.live.asking import Ask, ask
+from belated.live.asking import UnitAsked, ask
 from belated.live.errors import CrossedError, LiveError, OverloadedError, StorageError
 from belated.live.records import Tell
 from belated.live.storage import Session, Storage
@@ -28,10 +28,10 @@ _MOMENT, _MOMENTS = 0.0001, 10
 #: Commits that `Load.recent` has.
 _RECENT = 200
 
-Kind = Literal["ask", "tell"]
+CallKind = Literal["ask", "tell"]
 
 #: What is stored: a unit that is asked for, or an outcome that is told.
-Item: TypeAlias = Ask | Tell
+Item: TypeAlias = UnitAsked | Tell
 
 #: Items of one kind that are stored together, and their results. The queue holds both kinds: `Store.submit` knows what
 #: each has.
@@ -40,7 +40,7 @@ _Future: TypeAlias = asyncio.Future[Any]
 
 #: What the callers of a turn of an event loop share: the loop, what they do, the experiment, and whether each has one
 #: item.
-_Turn = tuple[asyncio.AbstractEventLoop, Kind, str, bool]
+_Turn = tuple[asyncio.AbstractEventLoop, CallKind, str, bool]
 
 
 class Commit(NamedTuple):
@@ -92,7 +92,7 @@ class _Request:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: CallKind,
         name: str,
         items: _Items,
         done: threading.Lock | None = None,
@@ -140,7 +140,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="belated-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, kind: Kind, name: str, items: Sequence[Item]) -> _Items:
+    def submit(self, kind: CallKind, name: str, items: Sequence[Item]) -> _Items:
         """Have items stored, and return their results once they are on the disk."""
         if not items:
             return []
@@ -155,7 +155,7 @@ class Writer:
             raise request.error
         return request.result
 
-    def submit_async(self, kind: Kind, name: str, items: Sequence[Item]) -> _Future:
+    def submit_async(self, kind: CallKind, name: str, items: Sequence[Item]) -> _Future:
         """Have items stored; return a future of the running event loop: their results once they are on the disk.
 
         If it is cancelled, the items are stored all the same. What a turn of the loop submits is one request: many
@@ -167,11 +167,11 @@ class Writer:
             return future
         return self._join(kind, name, items, alone=False)
 
-    def submit_one_async(self, kind: Kind, name: str, item: Item) -> _Future:
+    def submit_one_async(self, kind: CallKind, name: str, item: Item) -> _Future:
         """Have one item stored, as `submit_async` does; the future's result is the item's own."""
         return self._join(kind, name, (item,), alone=True)
 
-    def _join(self, kind: Kind, name: str, items: Sequence[Item], *, alone: bool) -> _Future:
+    def _join(self, kind: CallKind, name: str, items: Sequence[Item], *, alone: bool) -> _Future:
         """Add a caller to the request of this turn of the running event loop."""
         loop = asyncio.get_running_loop()
         turn = (loop, kind, name, alone)
@@ -286,7 +286,7 @@ class Writer:
                 time.sleep(_MOMENT)
         self._last = callers
 
-    def _transact(self, parts: dict[tuple[Kind, str], list[_Request]]) -> None:
+    def _transact(self, parts: dict[tuple[CallKind, str], list[_Request]]) -> None:
         """Store everything in one transaction; try again if the storage ended it because others crossed it."""
         for last in (False, False, True):
             try:
@@ -299,7 +299,7 @@ class Writer:
                     raise
 
     def _commit(self, group: list[_Request]) -> None:
-        parts: dict[tuple[Kind, str], list[_Request]] = {}
+        parts: dict[tuple[CallKind, str], list[_Request]] = {}
         for request in group:
             parts.setdefault((request.kind, request.name), []).append(request)
         start = time.perf_counter()
@@ -332,7 +332,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _serve(session: Session, kind: Kind, name: str, requests: list[_Request]) -> None:
+def _serve(session: Session, kind: CallKind, name: str, requests: list[_Request]) -> None:
     """Answer all requests for one experiment at once; what it refuses as a whole changes nothing."""
     items = requests[0].items if len(requests) == 1 else [item for request in requests for item in request.items]
     try:

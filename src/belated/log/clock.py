@@ -49,6 +49,11 @@ class Clock:
         """How many of the clock's units a second has; 1 if its times are plain numbers."""
         return 1 if self.unit is None else 1000 ** _DATETIME_UNITS.index(self.unit)
 
+    @property
+    def per_microsecond(self) -> Fraction:
+        """How many of the clock's units a microsecond has; 1 if its times are plain numbers."""
+        return Fraction(1) if self.unit is None else Fraction(self.per_second, 10**6)
+
     def read(self, name: str, moment: object) -> int | float:
         """Return a time as a number of this clock."""
         number = moment if isinstance(moment, (int, float, np.integer, np.floating)) else None

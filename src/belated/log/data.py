@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from belated.base.columns import Array, ColumnLike, Label
-from belated.base.errors import OptionError
+from belated.base.errors import LogError, OptionError
+from belated.base.text import count
 from belated.log.clock import Clock, Moment
 from belated.log.durations import WindowLike
-from belated.summaries.caps import Cap
+from belated.summaries.caps import Cap, cap_text
 from belated.summaries.evidence import Evidence
 from belated.summaries.sums import Parts, Sums
 
@@ -181,9 +182,44 @@ class Data(ABC):
         return {}
 
     @property
-    @abstractmethod
     def how_read(self) -> list[tuple[str, str]]:
         """Names and values for a report: where the rows are, and how they were summed."""
+        return [
+            ("source", self.name),
+            *self._how_columns_were_read(),
+            ("rows", count(len(self), "row")),
+            ("as of", self.as_of_text or "everything that has arrived"),
+            *([] if self.cap is None else [("cap", cap_text(self.cap))]),
+            *([] if self._lag_text is None else [("lag", f"events are recorded within {self._lag_text}")]),
+            ("engine", f"{self.engine}, {self._how_summed}"),
+        ]
+
+    @abstractmethod
+    def _how_columns_were_read(self) -> list[tuple[str, str]]:
+        """Return names and values of `how_read` on columns."""
+
+    @property
+    @abstractmethod
+    def _lag_text(self) -> str | None:
+        """The longest time from an event to its record in words; None if there is none."""
+
+    @property
+    @abstractmethod
+    def _how_summed(self) -> str:
+        """How the rows are summed, in words."""
+
+    def title_end(self, span: tuple[int | float, int | float] | None) -> str:
+        """Return the end of a printed log's title, from the times of the first and the last assignment, if any."""
+        assigned = "" if span is None else ", assigned from {} to {}".format(*map(self.clock.text, span))
+        as_of = "" if self.as_of_text is None else f", as of {self.as_of_text}"
+        known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
+        cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
+        return f"{assigned}{as_of}{known}{cap}"
+
+    def refuse_no_rows(self) -> None:
+        """Raise if there are no rows at the as-of time."""
+        if not len(self):
+            raise LogError("The log has no rows at its as-of time.")
 
     @property
     def capping(self) -> Cap | None:

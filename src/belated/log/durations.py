@@ -40,10 +40,15 @@ class Window:
 WindowLike: TypeAlias = Window | str | int | float | np.integer | np.floating | dt.timedelta | np.timedelta64
 
 
-def longest_of(windows: Iterable[WindowLike]) -> Window:
-    """Return the longest of several windows."""
+def check_windows(windows: object) -> None:
+    """Raise if `windows` is not a list of windows, or if it is empty."""
     if isinstance(windows, (str, bytes)) or not windows:
         raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")
+
+
+def longest_of(windows: Iterable[WindowLike]) -> Window:
+    """Return the longest of several windows."""
+    check_windows(windows)
     known = [read_window(window, "windows") for window in windows]
     if len({each.is_time for each in known}) > 1:
         raise OptionError(f"{argument('windows')} mixes durations and steps; give one kind.")
@@ -124,8 +129,7 @@ def length_on(clock: Clock, window: object, name: str = "window") -> int | float
         raise other_kind(name, given)
     if clock.unit is None:
         return math.floor(given.length) if clock.whole else float(given.length)
-    per_unit = Fraction(int(np.timedelta64(1, "s") // np.timedelta64(1, clock.unit)), 10**6)  # in a microsecond
-    return math.floor(Fraction(given.length) * per_unit)
+    return math.floor(Fraction(given.length) * clock.per_microsecond)
 
 
 def length_text(clock: Clock, length: int | float) -> str:
@@ -139,7 +143,7 @@ def length_scale(clock: Clock, length: int | float) -> tuple[float, str]:
     """Return the unit in which a length in numbers of a clock is shown: its length, and its name in the plural."""
     if clock.unit is None:
         return 1.0, "steps"
-    per_microsecond = float(np.timedelta64(1, "us") / np.timedelta64(1, clock.unit))
+    per_microsecond = float(clock.per_microsecond)
     units = sorted(set(_LENGTHS.values()) - {_WEEK}, reverse=True)
     size, name = next((unit for unit in units if unit[0] * per_microsecond <= length), _SHORTEST)
     return size * per_microsecond, f"{name}s"

@@ -15,13 +15,13 @@ from belated.base.columns import Array, as_array, is_table, locked, names_of, nu
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock, read_times
-from belated.log.durations import length_on, length_scale, length_text
+from belated.log.durations import WindowLike, length_on, length_scale, length_text, read_window
 from belated.log.row_summaries import row_weights, sums_of_rows
 from belated.summaries.cohorts import Exposed, cohort_scores
 from belated.summaries.evidence import CohortEvidence
 from belated.summaries.maturing import AgeReach, Exposure, Happened, Maturity, Measure, matured_outcomes, reach
 from belated.summaries.outcome_models import read_outcome_model
-from belated.summaries.sums import Parts, Sums
+from belated.summaries.sums import Parts, Sums, with_cap
 from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
@@ -111,12 +111,19 @@ def read_events(
     wrong = np.flatnonzero(~(np.abs(value) <= LARGEST_OUTCOME))
     if len(wrong) and measure == "sum":
         raise LogError(f"`value` of event {wrong[0]} is {value[wrong[0]]}; it must be a number.", column="events")
-    age = _ages(given, assigned[row], clock)
+    length = length_on(clock, window)
+    age = _ages(given, assigned[row], clock, length)
     missing = np.flatnonzero(~np.isfinite(age))
     if len(missing):
         raise LogError(f"Event {missing[0]} has no time; every event must have one.", column="events")
-    length = length_on(clock, window)
     return Events.of(row, age, value, length, measure, 0 if lag is None else length_on(clock, lag, "lag"))
+
+
+def is_fractional(events: object, *lengths: WindowLike | None) -> bool:
+    """Whether the times of events, or the lengths that are given, are not whole numbers by their types."""
+    times = [as_array(name, column) for name, column in _columns(events, ("age", "time")).items()]
+    known = [read_window(length) for length in lengths if length is not None]
+    return any(time.dtype.kind in "fO" for time in times) or any(isinstance(each.length, float) for each in known)
 
 
 def _columns(events: object, names: Sequence[str]) -> dict[str, object]:
@@ -158,7 +165,7 @@ def _rows_of(unit: object, labels: object, rows: int) -> Array:
     return np.array(row_of, dtype=np.intp)
 
 
-def _ages(given: Mapping[str, object], assigned: Array, clock: Clock) -> Array:
+def _ages(given: Mapping[str, object], assigned: Array, clock: Clock, window: int | float) -> Array:
     """Return the time from assignment to event, as floats."""
     if not len(assigned):
         return np.empty(0)
@@ -170,14 +177,19 @@ def _ages(given: Mapping[str, object], assigned: Array, clock: Clock) -> Array:
     if start is None or when is None or (other.unit is None) != (clock.unit is None):
         raise LogError("The times of `events` must be of the same kind as those of the rows.", column="events")
     known = when != NEVER if when.dtype.kind == "i" else np.isfinite(when)
+    if other.unit is None and "age" in given:
+        return np.where(known, numbers("age", given["age"]), math.nan)  # an assignment plus its age would be rounded
+    if other.unit is None:
+        return np.where(known, ages_at(when, start, window), math.nan)
     age = np.where(known, (when - start).astype(float), math.nan)
-    return age if other.unit is None else np.asarray(age * _ratio(other, clock))
+    return np.asarray(age * (clock.per_second / other.per_second))
 
 
-def _ratio(fine: Clock, coarse: Clock) -> float:
-    """Return the unit of one clock in units of another."""
-    units = [clock.unit for clock in (fine, coarse)]
-    return float(np.timedelta64(1, units[0]) / np.timedelta64(1, units[1]))  # type: ignore[arg-type]  # not None here
+def ages_at(when: Array, assigned: Array, window: int | float) -> Array:
+    """Return the ages of events; by these, an event is within the window if it is no later than the window's close."""
+    age = (when - assigned).astype(float)
+    beyond = np.nextafter(float(window), math.inf)
+    return np.asarray(np.where(when <= assigned + window, np.minimum(age, window), np.maximum(age, beyond)))
 
 
 # ---------------------------------------------------------------- sums
@@ -224,6 +236,9 @@ def _sums_at(log: Log, weights: Weights, *, plain: bool, cut: bool) -> Sums:
     chosen = weights if h is None else replace(weights, name="given", given=h[exposed.rows], horizon=None)
     sums = sums_of_rows(matured, (chosen, "zero"), None, plain, ())[0]
     sums = sums if sums.weights == weights else _reweighted(sums, weights)
+    if log.cap is not None:
+        above = np.bincount(log.cell[rows_above(log)].astype(np.intp), minlength=cells).astype(float)
+        sums = with_cap([[sums]], log.cap, above[np.newaxis])[0][0]
     return replace(sums, maturing=_maturity(log, known, exposed, weights))
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
 
-from belated.base.checks import nearest
-from belated.base.columns import Array, ByArm, Label, numbers
+from belated.base.checks import nearest, no_name
+from belated.base.columns import Array, ByArm, Label, decoded, is_missing, numbers
 from belated.base.errors import LogError, argument
 from belated.log.splits import UNIFORM, is_split
 
@@ -30,7 +30,7 @@ def read_frame(
     columns = {role: _values(_column(table, role, name)) for role, name in names.items() if name is not None}
     if is_split(propensity):
         return columns, propensity, arms
-    if propensity == UNIFORM and UNIFORM not in table.columns:
+    if isinstance(propensity, str) and propensity == UNIFORM and UNIFORM not in table.columns:
         return columns, UNIFORM, arms  # no column: it is declared
     if isinstance(propensity, Mapping):
         arms = list(propensity) if arms is None else arms
@@ -91,6 +91,8 @@ def _table(frame: Any) -> NarwhalsFrame:
 
 
 def _column(table: NarwhalsFrame, role: str, name: str | None) -> NarwhalsSeries:
+    if not isinstance(name, Hashable):
+        raise no_name(role, name)
     if name is None or name not in table.columns:
         near = nearest(name, table.columns)
         hint = f" Did you mean {near!r}?" if near else ""
@@ -100,9 +102,16 @@ def _column(table: NarwhalsFrame, role: str, name: str | None) -> NarwhalsSeries
 
 
 def _values(series: NarwhalsSeries) -> Array:
+    if series.implementation.is_pyarrow() and isinstance(series.dtype, nw.Categorical):
+        series = nw.from_native(decoded(series.to_native()), series_only=True)
     dtype = series.dtype
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if isinstance(dtype, (nw.Int128, nw.UInt128)) or (isinstance(dtype, nw.Decimal) and dtype.scale == 0):
+        if series.null_count() < len(series) and max(abs(series.min()), abs(series.max())) >= 2**63:
+            return np.array([None if is_missing(x) else int(x) for x in series.to_list()], dtype=object)
+        series = series.cast(nw.Int64())
+        dtype = series.dtype
     if isinstance(dtype, nw.Decimal):
         series = series.cast(nw.Float64())
     if isinstance(dtype, nw.Date):
@@ -126,7 +135,8 @@ def _matrix(series: Sequence[NarwhalsSeries]) -> Array:
 
 def match(columns: list[str], arm: Array) -> list[Label]:
     """Match propensity columns to arms: an arm's column is the only one whose name ends, or begins, with its label."""
-    labels = {str(label): label for label in dict.fromkeys(np.asarray(arm).tolist())}
+    different = dict.fromkeys(np.asarray(arm).tolist())
+    labels = {str(label): label for label in different if not is_missing(label)}  # a missing one is refused later
     for fits in (str.__eq__, str.endswith, str.startswith):
         # if several labels fit one name, such as 1 and 11 for p_11, the longest is meant
         owners = [max((text for text in labels if fits(name, text)), key=len, default=None) for name in columns]

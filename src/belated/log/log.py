@@ -13,10 +13,10 @@ from belated.base.checks import one_of
 from belated.base.columns import Array, ByArm, ColumnLike, Label, TableLike, as_array, locked, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
-from belated.base.text import count, shown
+from belated.base.text import shown
 from belated.log.clock import Clock, MomentLike, read_times
 from belated.log.durations import WindowLike, length_text
-from belated.log.events import Events, cohorts_of, matured_sums, read_events, rows_above
+from belated.log.events import Events, cohorts_of, is_fractional, matured_sums, read_events
 from belated.log.labels import encode
 from belated.log.overview import LogOverview
 from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
@@ -28,7 +28,7 @@ from belated.log.segments import (
 )
 from belated.log.splits import is_split, split_matrix
 from belated.summaries import contexts, signs
-from belated.summaries.caps import cap_text, read_cap
+from belated.summaries.caps import read_cap
 from belated.summaries.evidence import CohortEvidence, Evidence
 from belated.summaries.maturing import MEASURES, Measure
 from belated.summaries.segments import segment_index
@@ -104,7 +104,7 @@ class Log(LogRows, Table):
     engine = "memory"
     notes = ()
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         arm: ColumnLike,
         outcome: ColumnLike,
@@ -164,7 +164,7 @@ class Log(LogRows, Table):
         return log
 
     @classmethod
-    def from_frame(
+    def from_frame(  # noqa: PLR0913
         cls,
         frame: object,
         *,
@@ -218,19 +218,16 @@ class Log(LogRows, Table):
 
     # ---------------------------------------------------------------- contents
 
+    def _how_columns_were_read(self) -> list[tuple[str, str]]:
+        return [("propensities", "a fixed split (declared)")] if self.declared else []
+
     @property
-    def how_read(self) -> list[tuple[str, str]]:
-        """Names and values for a report: where the rows are, and how they were summed."""
-        lag = 0 if self.events is None else self.events.lag
-        return [
-            ("source", self.name),
-            *([("propensities", "a fixed split (declared)")] if self.declared else []),
-            ("rows", count(len(self), "row")),
-            ("as of", self.as_of_text or "everything that has arrived"),
-            *([] if self.cap is None else [("cap", cap_text(self.cap))]),
-            *([] if not lag else [("lag", f"events are recorded within {length_text(self.clock, lag)}")]),
-            ("engine", "memory, summed by the compiled kernel"),
-        ]
+    def _lag_text(self) -> str | None:
+        return None if self.events is None or not self.events.lag else length_text(self.clock, self.events.lag)
+
+    @property
+    def _how_summed(self) -> str:
+        return "summed by the compiled kernel"
 
     def log(self) -> Log:
         """Return the log itself."""
@@ -254,7 +251,8 @@ class Log(LogRows, Table):
 
     def capped(self, cap: float | None) -> Log:
         """Return the same experiment with another cap on outcomes; None removes the cap."""
-        log = Log.of_numbers(replace(self.given, cap=None if cap is None else read_cap(cap)))
+        measure = None if self.events is None else self.events.measure
+        log = Log.of_numbers(replace(self.given, cap=None if cap is None else read_cap(cap, measure)))
         log._check_cap()
         return log
 
@@ -316,7 +314,7 @@ class Log(LogRows, Table):
     # ---------------------------------------------------------------- events
 
     @classmethod
-    def of_events(
+    def of_events(  # noqa: PLR0913
         cls,
         arm: ColumnLike,
         propensity: ColumnLike | TableLike | ByArm[float] | str,
@@ -371,6 +369,9 @@ class Log(LogRows, Table):
         log = cls(
             arm, np.zeros(rows), propensity, arms=arms, assigned_at=assigned_at, segment=segment, covariates=covariates
         )
+        if log.clock == Clock() and is_fractional(events, window, lag):
+            assigned = log.assigned_numbers.astype(float)
+            log = cls.of_numbers(replace(log.given, clock=Clock(whole=False), assigned=assigned, arrived=assigned))
         known = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
         last = log.assigned_numbers.max(initial=0) if as_of is None else 0
         if as_of is None and len(known.row):
@@ -380,15 +381,11 @@ class Log(LogRows, Table):
 
     def with_events(self, events: Events, moment: int | float | None, cap: float | None = None) -> Log:
         """Return the rows of this log with events as outcomes; these are known when the windows close."""
-        if cap is not None and events.measure == "indicator":
-            raise OptionError(
-                f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
-            )
         assigned = self.assigned_numbers
         log = Log.of_numbers(
             replace(
                 self.given, outcome=events.totals(len(self.code)), assigned=assigned, arrived=events.closing(assigned),
-                moment=moment, cap=None if cap is None else read_cap(cap), events=events,
+                moment=moment, cap=None if cap is None else read_cap(cap, events.measure), events=events,
                 within=length_text(self.clock, events.window),
             )
         )  # fmt: skip
@@ -442,21 +439,12 @@ class Log(LogRows, Table):
         if self.events is not None:
             if history:
                 raise LogError("`history` does not go with events; give one log with all rows.")
-            sums = matured_sums(self, parts, moments, plain=plain)
-            return sums if self.cap is None else with_cap(sums, self.cap, self._above_cap_so_far(moments))
+            return matured_sums(self, parts, moments, plain=plain)
         log = self if moments is None or moments[-1] == self.moment else self.at_number(moments[-1])
         sums = [sums_of_rows(log, part, moments, plain, history) for part in parts]
         if self.cap is None:
             return sums
         return with_cap(sums, self.cap, log._above_cap(moments, log.cell, len(log.cell_anchor)))
-
-    def _above_cap_so_far(self, moments: Array | None) -> Array:
-        """Return the number of rows whose events so far exceed the cap, by time and cell."""
-        counts = []
-        for moment in [None] if moments is None else moments:
-            log = self if moment is None or moment == self.moment else self.at_number(moment)
-            counts.append(np.bincount(log.cell[rows_above(log)].astype(np.intp), minlength=len(log.cell_anchor)))
-        return np.array(counts, dtype=float)
 
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""

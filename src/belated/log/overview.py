@@ -11,7 +11,6 @@ from belated.base.columns import Array
 from belated.base.tables import Column
 from belated.base.text import count
 from belated.log.rows import LogRows
-from belated.summaries.caps import cap_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,17 +57,10 @@ class LogOverview:
         """The title of the table."""
         log = self.log
         share = self.arrived.sum() / max(len(log), 1)
-        span = ""
-        if self.span is not None:
-            first, last = map(log.clock.text, self.span)
-            span = f", assigned from {first} to {last}"
-        as_of = "" if log.moment is None else f", as of {log.clock.text(log.moment)}"
-        known = "" if log.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(len(log), 'row')} and {count(len(log.arms), 'arm')}"
-        cap = "" if log.cap is None else f"; outcomes capped at {cap_text(log.cap)}"
         segments = "" if log.segment_column is None else f"; {count(len(log.segments), 'segment')}"
         come = "arrived" if log.events is None else f"of windows of {log.within} closed"
-        return f"Log of {size}: {share:.1%} {come}{span}{as_of}{known}{cap}{segments}"
+        return f"Log of {size}: {share:.1%} {come}{log.title_end(self.span)}{segments}"
 
     @property
     def columns(self) -> list[Column]:

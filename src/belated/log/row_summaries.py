@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from belated.base.checks import TINY
 from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
+from belated.log.segments import covariates_among
 from belated.summaries import contexts
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import (
@@ -23,11 +25,12 @@ from belated.summaries.evidence import (
     COPIES,
     DELAY_BINS,
     LOOKED_AT,
+    NOT_ARRIVED,
     STRETCHES,
-    TINY,
     UNIT_ROUNDING,
     ArrivalCounts,
     CovariateEvidence,
+    DelayBins,
     Evidence,
     FollowUp,
     OutcomeShape,
@@ -57,11 +60,10 @@ class RowEvidence:
     """
 
     def __init__(self, log: Log) -> None:
-        if not len(log):
-            raise LogError("The log has no rows at its as-of time.")
+        log.refuse_no_rows()
         existing, clock = log.schedule.existing, log.clock
         self.log, self.arms, self.dates = log, len(log.arms), clock.unit is not None
-        self.scale = 1.0 if clock.unit is None else float(np.timedelta64(1, clock.unit) / np.timedelta64(1, "us"))
+        self.scale = float(1 / clock.per_microsecond)
         self.code = log.code[existing].astype(np.intp)
         self.arrived = log.schedule.due[existing] >= 0
         self.p = log.propensity[existing]
@@ -184,15 +186,16 @@ class RowEvidence:
 
     def _covariates(self) -> CovariateEvidence | None:
         """Sum covariates by segment and arm, and against the choice of each arm."""
-        given = self.log.covariates
-        if given is None or not given.names:
+        if self.log.covariates is None or not self.log.covariates.names:
             return None
-        values, cells = given.values[self.log.schedule.existing], self.cells
+        given, cells = covariates_among(self.log.covariates, self.log.schedule.existing), self.cells
+        if not given.names:
+            return None
         shape, full = (cells // self.arms, self.arms), self.p.ndim == 2
         soon = np.flatnonzero(self.arrived)[self.soon]
         sums, chosen = np.zeros((4, *shape, len(given.names))), np.zeros((3, self.arms, len(given.names)))
         variances = self.columns - np.square(self.columns) if full else None
-        for i, x in enumerate(values.T):
+        for i, x in enumerate(given.values.T):
             size = np.abs(x)
             for power, (rows, each) in enumerate([(self.old, x), (self.old, x * x), (self.old, size**3), (soon, x)]):
                 sums[power, :, :, i] = np.bincount(self.cell[rows], each[rows], cells).reshape(shape)
@@ -343,23 +346,21 @@ class RowEvidence:
     def _arrival_counts(self) -> ArrivalCounts | None:
         """Count rows by delay and age, in bins that are narrow for short delays and wide for long ones."""
         delay = self.delay
-        if not len(delay) or not delay.max() > 0:
+        if not len(delay):
             return None
         with np.errstate(over="ignore"):
-            unit = float(delay.mean()) / 10
-        if not 1e-300 < unit < 1e300:  # multiples of it are no numbers
+            bins = DelayBins.of(float(delay.mean()), float(delay.max()))
+        if bins is None:
             return None
-        step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
-        bins = np.full(len(self.code), DELAY_BINS + 1)
-        # rounding must not move a delay or an age at the end of a bin beyond it
-        bins[self.arrived] = np.ceil(np.log1p(delay / unit) / step - BIN_ROUNDING)
+        arrived_in = np.full(len(self.code), NOT_ARRIVED)
+        arrived_in[self.arrived] = np.ceil(np.log1p(delay / bins.unit) / bins.step - BIN_ROUNDING)
         age = np.maximum((self.followed.look - self.assigned_at) * self.scale, 0)
-        ages = np.minimum(np.floor(np.log1p(age / unit) / step + BIN_ROUNDING), DELAY_BINS).astype(np.intp)
-        cell = (self.code * (DELAY_BINS + 2) + bins) * (DELAY_BINS + 1) + ages
-        shape = (self.arms, DELAY_BINS + 2, DELAY_BINS + 1)
+        ages = np.minimum(np.floor(np.log1p(age / bins.unit) / bins.step + BIN_ROUNDING), DELAY_BINS).astype(np.intp)
+        shape = (self.arms, *bins.shape)
+        cell = np.ravel_multi_index((self.code, arrived_in, ages), shape)
         counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
         followed = float(self.followed.look - self.followed.first) * self.scale
-        return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
+        return ArrivalCounts(bins.ends, counts, followed)
 
 
 def _by_period(cells: int, where: Array, values: Array | None = None) -> Array:

@@ -19,7 +19,6 @@ from belated.log.clock import NEVER, Clock, as_float_times
 from belated.log.data import Data
 from belated.log.events import Events
 from belated.log.row_checks import Columns, check_rows
-from belated.log.schedule import Schedule
 from belated.log.segments import SegmentColumn, cells_of, joined_covariates, joined_segments
 from belated.summaries.caps import check_cap, cut
 from belated.summaries.covariates import Covariates
@@ -345,9 +344,8 @@ class LogRows(Data):
 
         `latest` is the time of the last arrival, if it is already known.
         """
+        self.refuse_no_rows()
         rows = self.schedule.rows
-        if rows == 0:
-            raise LogError("The log has no rows at its as-of time.")
         if self.events is not None:
             return self._closing_moments(how_many, self.events)
         moments = self._assigned_by_position(-(-np.arange(1, how_many + 1) * rows // how_many) - 1)
@@ -424,3 +422,58 @@ def joined_columns(logs: Sequence[LogRows]) -> LogColumns:
 def _known(columns: Iterable[_Column | None]) -> list[_Column]:
     """Return the columns that there are."""
     return [column for column in columns if column is not None]
+
+
+# ---------------------------------------------------------------- when outcomes are known
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The order of assignments, and for each row the position from which its outcome is known."""
+
+    order: Array  # row of each position; empty if the rows are in order
+    due: Array  # by row: a position, `rows` if no later row sees it, -1 if not arrived
+    rows: int  # number of positions at the as-of time of the log
+
+    @classmethod
+    def of(cls, times: kernel.Times, outcome: Array, moment: int | float | None) -> Schedule:
+        """Return the schedule of rows; `times` are in row order, and rows after `moment` are ignored."""
+        total = rows = len(outcome)
+        index = np.int32 if total < 2**31 - 1 else np.int64  # of all arrays: kernels are compiled for each type
+        assigned, order = times.assigned, np.empty(0, dtype=index)
+        if not _is_sorted(assigned):
+            order = np.argsort(assigned, kind="stable").astype(index)
+            assigned = locked(assigned[order])
+        if moment is not None:
+            if not len(assigned):
+                rows = int(min(max(math.floor(min(moment, total)), 0), total))
+            else:
+                rows = int(np.searchsorted(assigned, moment, side="right"))
+        due = np.empty(total, dtype=index)
+        if rows < total:
+            due[:] = -1
+        sorted_times = times._replace(assigned=assigned)
+        jit.ready(rows)
+
+        def fill(start: int, stop: int) -> None:
+            kernel.schedule(due, sorted_times, outcome, order, start, stop, rows)
+
+        jit.in_stretches(rows, fill)
+        return cls(order, due, rows)
+
+    @property
+    def existing(self) -> Array | slice:
+        """An index of the rows at the as-of time, in order of assignment."""
+        return self.order[: self.rows] if len(self.order) else slice(0, self.rows)
+
+    def in_order(self, column: Array) -> Array:
+        """Return a column of the log's rows in order of assignment."""
+        return column[self.order] if len(self.order) else column
+
+
+def _is_sorted(times: Array) -> bool:
+    for start in range(0, len(times), BLOCK):
+        block = times[start : start + BLOCK + 1]
+        if not (block[:-1] <= block[1:]).all():
+            return False
+    return True

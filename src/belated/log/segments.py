@@ -187,7 +187,7 @@ def _covariate(name: str, values: object, rows: int) -> Array:
     try:
         column = numbers("covariates", values)
     except LogError as error:
-        what = error.told(lambda *_: f"The covariate {one_line(repr(name))}")
+        what = error.worded(lambda *_: f"The covariate {one_line(repr(name))}")
         raise LogError(what, column="covariates", row=error.row) from None
     if len(column) != rows:
         raise LogError(
@@ -299,6 +299,12 @@ def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
         raise LogError("Parts of one experiment must have the same covariates.", column="covariates")
     columns = [np.concatenate([unscaled(part, name) for part in parts]) for name in names]
     return covariates_of(names, columns)
+
+
+def covariates_among(every: Covariates, rows: Array | slice) -> Covariates:
+    """Return the covariates of some rows, scaled by these rows alone."""
+    names = _given_names(every)
+    return covariates_of(names, [unscaled(every, name)[rows] for name in names])
 
 
 def _given_names(part: Covariates) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from belated.base.checks import nearest, real, tolerance
+from belated.base.checks import are_shares, nearest, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line, shown
@@ -75,11 +75,11 @@ def shares_of(split: ByArm[float] | str, labels: Sequence[Label], arms: Sequence
             f"{argument('propensity')} gives arm {_shown(without)} no probability; every arm in the log needs one.",
             column="propensity",
         )
-    total, within = sum(shares.values()), tolerance(len(shares))
-    if abs(total - 1) > within:
-        percent = "; these look like per cent, so divide them by 100" if abs(total - 100) <= 100 * within else ""
+    each = list(shares.values())
+    if not are_shares(each):
+        percent = "; these look like per cent, so divide them by 100" if are_shares([p / 100 for p in each]) else ""
         raise OptionError(
-            f"The probabilities of {argument('propensity')} sum to {total:.9g}; they must sum to 1{percent}."
+            f"The probabilities of {argument('propensity')} sum to {sum(each):.9g}; they must sum to 1{percent}."
         )
     return shares
 

@@ -16,7 +16,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError, argument
 from belated.base.text import first_few, one_line
 from belated.log.clock import NEVER, Clock
-from belated.reading.engines import library_of
+from belated.reading.engines import engine_of, library_of
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -178,10 +178,10 @@ TIMELY: Mapping[ColumnKind, str] = {
 }
 
 #: What seems to say whether an outcome has come, but not when; a number may be a time, unless its name is a flag's.
-_COME = "(arrived|observed|reported|received|returned|answered|resolved|matured|known|missing|pending|censored)"
+_ARRIVALS = "(arrived|observed|reported|received|returned|answered|resolved|matured|known|missing|pending|censored)"
 FLAGS: Mapping[ColumnKind, str] = {
-    "boolean": rf"((is|has|was|outcome|reward)_)?{_COME}|(arrived|observed)_at",
-    **dict.fromkeys(NUMERIC, rf"(is|has|was|outcome|reward)_{_COME}|matured|pending|censored"),
+    "boolean": rf"((is|has|was|outcome|reward)_)?{_ARRIVALS}|(arrived|observed)_at",
+    **dict.fromkeys(NUMERIC, rf"(is|has|was|outcome|reward)_{_ARRIVALS}|matured|pending|censored"),
 }
 
 
@@ -269,7 +269,21 @@ def number(role: str, column: ir.Column) -> ir.FloatingColumn:
 def value(role: str, column: ir.Column) -> ir.FloatingColumn:
     """Return a column as float64 in which NaN, as null, is nothing: engines differ in what they take it for."""
     numbers = number(role, column)
-    return numbers.isnan().ifelse(None, numbers) if column.type().is_floating() else numbers
+    return numbers.isnan().ifelse(None, numbers) if has_nan(column) else numbers
+
+
+def has_nan(column: ir.Column) -> bool:
+    """Whether a column may hold NaN, as decimals of a database may."""
+    kind = column.type()
+    return bool(kind.is_floating() or (kind.is_decimal() and not engine_of(column).is_embedded))
+
+
+def label(column: ir.Column) -> ir.Column:
+    """Return arms or segments whose decimals are whole numbers or floats, as Python compares them with others."""
+    kind = column.type()
+    if kind.is_uuid():
+        return column.cast("string")
+    return column.cast("int64" if kind.scale == 0 else "float64") if kind.is_decimal() else column
 
 
 def time(role: str, column: ir.Column) -> ir.Column:
@@ -283,8 +297,8 @@ def time(role: str, column: ir.Column) -> ir.Column:
         return column if dtype.timezone is None else column.cast("timestamp")
     if dtype.is_date():
         return column.cast("timestamp")
-    if dtype.is_string():  # an offset is applied on the way to UTC, not dropped
-        return column.cast("timestamp('UTC')").cast("timestamp")
+    if dtype.is_string():
+        return engine_of(column).time_of_text(column)
     raise _holds(role, column, "numbers or datetimes")
 
 

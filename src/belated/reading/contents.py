@@ -1,8 +1,14 @@
-"""What files are that are not what their names say, and what can be done with those of unknown formats."""
+"""What files are, by their first bytes or their names: SQLite, live experiments, or what cannot be read, and why."""
 
 from __future__ import annotations
 
+import os
 import re
+
+#: What the header of a file of live experiments has as its application: "bltd".
+APPLICATION = 0x626C7464
+
+_SQLITE = b"SQLite format 3\x00"
 
 #: How files begin that are not CSV, and what they are.
 _BEGINNINGS = (
@@ -17,7 +23,7 @@ _BEGINNINGS = (
     (rb"\xff\xff\xff\xff.{3}\x00", "an Arrow stream; write it as an Arrow file, such as with pyarrow.ipc.new_file"),
     (rb"FEA1", "a Feather file of version 1; write it again with version 2"),
     (rb".{8}DUCK", "a DuckDB database; its name must end in .duckdb"),
-    (rb"SQLite format 3\x00", "an SQLite database; give it as sqlite://PATH"),
+    (re.escape(_SQLITE), "an SQLite database; give it as sqlite://PATH"),
     (rb"%PDF-", "a PDF document; save the table as CSV"),
     (rb"\x89PNG|\xff\xd8\xff|GIF8", "a picture; save the table as CSV"),
     (rb"\s*<(!DOCTYPE|\?xml|html|head|body|table)", "a web page or XML; save the table as CSV"),
@@ -41,11 +47,24 @@ _ENDINGS = (
 )
 
 
+def is_sqlite(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as SQLite's do."""
+    with open(path, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def is_live(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a store of live experiments, by its header."""
+    with open(path, "rb") as file:
+        head = file.read(100)
+    return head.startswith(_SQLITE) and head[68:72] == APPLICATION.to_bytes(4, "big")
+
+
 def known_content(start: bytes) -> str | None:
-    """Return what a file is that begins so, and what to do with it; None if it may be CSV."""
+    """Return what a file with these first bytes is, and what to do with it; None if it may be CSV."""
     return next((what for pattern, what in _BEGINNINGS if re.match(pattern, start, re.IGNORECASE | re.DOTALL)), None)
 
 
 def known_ending(path: str) -> str | None:
-    """Return what to do with a file whose name ends so; None: nobody knows."""
+    """Return what to do with a file that is not read, by the end of its name; None if that is unknown."""
     return next((what for pattern, what in _ENDINGS if re.search(f"{pattern}$", path, re.IGNORECASE)), None)

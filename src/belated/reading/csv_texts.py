@@ -16,6 +16,7 @@ from typing import Literal, get_args
 from belated.base.errors import OptionError, argument
 from belated.base.text import shown
 from belated.reading.columns import ColumnKind
+from belated.reading.expressions import ZONE_NAME, time_of_text
 
 #: What a column is read for.
 Use = Literal["label", "key", "outcome", "share", "time", "delay"]
@@ -45,7 +46,7 @@ _YEAR_LAST = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-]\d{4}([ T,]+\d{1,2}:\d{2}.
 YEAR_LAST_SQL = r"^\s*(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b"
 
 #: The end of a time that has a zone.
-_ZONE = re.compile(r":\d{2}(\.\d+)?\s*(Z|UTC|GMT|[-+]\d{1,2}(:?\d{2})?)$", re.IGNORECASE)
+_ZONE = re.compile(rf":\d{{2}}(\.\d+)?\s*(Z|{ZONE_NAME}|[-+]\d{{1,2}}(:?\d{{2}}){{0,2}})$", re.IGNORECASE)
 
 #: Patterns of dates without marks, by how many digits they have.
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
@@ -273,9 +274,7 @@ def as_time(use: Use, form: TextFormat, order: DateOrder | None) -> TextRule:
         if order is not None:
             parts = r"\3-\2-\1" if order == "day-first" else r"\3-\1-\2"
             plain = f"regexp_replace({plain}, '{YEAR_LAST_SQL}', '{parts}')"
-        # as a TIMESTAMP, DuckDB would read the offset, and drop it
-        cast = f"CAST(TRY_CAST({plain} AS TIMESTAMPTZ) AS TIMESTAMP)"
-        return f"CASE WHEN regexp_matches({plain}, '^\\d{{4}}[-/]') THEN {cast} END"
+        return time_of_text(plain)
 
     must = "a time" if pattern is None else f"a time in the format {shown(pattern)}"
     return TextRule(value, must, use)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from belated.base.errors import MissingLibraryError
 from belated.base.progress import watched
 from belated.reading.expressions import Type, Value, literal, sql_name, sql_of
 
@@ -273,10 +272,7 @@ class Connection:
 
 def connect() -> Connection:
     """Return a new embedded engine."""
-    try:
-        connection = Connection()
-    except ImportError:
-        raise MissingLibraryError("Reading tables needs DuckDB; run `pip install duckdb`.") from None
+    connection = Connection()
     connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
     spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
     connection.raw_sql(f"SET temp_directory = '{sql_text(str(spill))}'")

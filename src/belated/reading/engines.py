@@ -33,6 +33,11 @@ BATCH = 1 << 19
 _NUMBER = r"^\s*(?:[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?Infinity|NaN)\s*$"
 
 
+#: Text that is a time, as `expressions.time_of_text` says.
+_ZONE_NAME = expressions.ZONE_NAME.replace("(", "(?:")
+_TIME = rf"(?i)^\s*(?:\d{{4}}[-/][^a-z]*(?:T[^a-z]*)?(?:Z|\s*{_ZONE_NAME})?|-?infinity)\s*$"
+
+
 class UncopiedError(BelatedError):
     """Rows that are not to be copied, and why: the end of a sentence."""
 
@@ -115,6 +120,10 @@ class Engine:
         """Return a table without types that Ibis does not know."""
         return table
 
+    def labelled(self, table: ir.Table, columns: Sequence[str]) -> ir.Table:
+        """Return a table in which columns of arms and segments have types that keep them apart."""
+        return table
+
     def takes_apart(self, dtype: dt.DataType) -> bool:
         """Whether a column is a list, struct or map that Ibis can take apart."""
         return bool(dtype.is_array() or dtype.is_struct() or dtype.is_map())
@@ -161,6 +170,10 @@ class Engine:
         """Return the timestamp that is a duration after another."""
         return moment + duration
 
+    def time_of_text(self, column: ir.Column) -> ir.Column:
+        """Return text as timestamps in UTC without a zone; an offset is applied, not dropped."""
+        return column.cast("timestamp('UTC')").cast("timestamp")
+
     def of_least(self, column: ir.Column, key: ir.Column) -> ir.Scalar:
         """Return the value in the row with the least key."""
         return column.argmin(key)
@@ -200,6 +213,19 @@ class DuckDB(Engine):
         rounded = moment.cast("timestamp")
         passed = (rounded + duration).delta(rounded, unit="microsecond")
         return _called("make_timestamp_ns", "timestamp(9)", _called("epoch_ns", "int64", moment) + passed * 1000)
+
+    def time_of_text(self, column: ir.Column) -> ir.Column:
+        """Return text as timestamps by our own rule: DuckDB guesses what abbreviations of zones mean."""
+        if not isinstance(column, expressions.Value):
+            joined = column.re_replace(r"\s+([-+]\d)", r"\1")
+            odd = _builtin("error", "string", 1)(_no_time(column))
+            return super().time_of_text((column.isnull() | joined.re_search(_TIME)).ifelse(joined, odd))
+        text, name = f"trim({column.sql})", embedded.sql_text(column.get_name())
+        odd = f"error('timestamp field text: \"' || {column.sql} || '\" when casting from source column {name}')"
+        never = f"WHEN lower({text}) IN ('infinity', '-infinity') THEN CAST({text} AS TIMESTAMP)"
+        known = expressions.time_of_text(text)
+        sql = f"CASE WHEN {column.sql} IS NULL THEN NULL {never} ELSE coalesce({known}, {odd}) END"
+        return expressions.Value(sql, column.table, "TIMESTAMP", column.get_name())
 
     def document(self, column: ir.Column) -> ir.Value | None:
         """Return JSON as it is, and text as JSON."""
@@ -262,6 +288,23 @@ class PostgreSQL(Engine):
 
         return copied(table, columns, keys=keys, documents=documents, limit=limit)
 
+    def labelled(self, table: ir.Table, columns: Sequence[str]) -> ir.Table:
+        """Return a table with whole decimals as integers; whether they are whole, the type `numeric` does not tell."""
+        changed = {}
+        for name in columns:
+            if not (kind := table[name].type()).is_decimal() or kind.scale:
+                continue
+            column = table[name]
+            answer = table.aggregate(whole=(column % 1 == 0).all(), most=column.abs().max().cast("string"))
+            (found,) = self.fetch(answer).to_pylist()
+            if found["whole"] and int(most := found["most"].partition(".")[0]) >= 1 << 63:
+                raise LogError(
+                    f"Column {one_line(repr(name))} holds {most}, which has too many digits for the number of an arm "
+                    "or segment; cast the column to text."
+                )
+            changed[name] = column.cast("float64" if found["whole"] is False else "int64")
+        return table.mutate(**changed) if changed else table
+
     def takes_apart(self, dtype: dt.DataType) -> bool:
         """Whether a column is a list or struct; a map is hstore, which Ibis cannot take apart."""
         return bool(dtype.is_array() or dtype.is_struct())
@@ -308,6 +351,11 @@ class PostgreSQL(Engine):
         """Return the difference by way of floats: Ibis asks for exact decimals, which take ten times as long."""
         seconds = _builtin("date_part", "float64", 2)("epoch", later - earlier)
         return _builtin("round", "float64", 1)(seconds * 1_000_000)
+
+    def time_of_text(self, column: ir.Column) -> ir.Column:
+        """Return text as timestamps by our own rule: PostgreSQL takes more for times, and dates as a session is set."""
+        known = column.re_replace(r"(?i)([\d\s])(?:UTC|GMT)([-+]\d)", r"\1 \2")  # it takes UTC+2 for a zone in the west
+        return super().time_of_text((column.isnull() | column.re_search(_TIME)).ifelse(known, _no_time(column)))
 
     def of_least(self, column: ir.Column, key: ir.Column) -> ir.Scalar:
         """Return the value with the least pair of key and value, which needs no sort; all are floats."""
@@ -444,6 +492,12 @@ def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Callable[.
         template, name=name, signature=((None,) * arguments, ibis.dtype(result))
     )
     return function
+
+
+def _no_time(column: ir.Column) -> ir.StringValue:
+    """Return what an engine is to say of text that is no time; `_meaning` understands it."""
+    source = f'" when casting from source column {column.get_name()}\n'
+    return library_of(column).literal('timestamp field text: "') + column + source
 
 
 def _called(name: str, result: str, value: ir.Value) -> ir.Value:

@@ -12,7 +12,7 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock
 from belated.log.durations import Window, length_on, length_text
-from belated.log.events import Events
+from belated.log.events import Events, ages_at
 from belated.log.log import Log
 from belated.reading.columns import clock_times, floats, time
 from belated.reading.engines import fetch
@@ -32,31 +32,32 @@ def with_events(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch], c
     """Return the rows of a log, which `records` hold, with their events."""
     if query.window is None or query.measure is None:
         raise OptionError(f"Events need a {argument('window')}.")
-    row, age, value = _own(log, records) if query.deliveries is None else _delivered(log, query, records)
     window = length_on(log.clock, query.window)
+    row, when, value = _own(log, records) if query.deliveries is None else _delivered(log, query, records)
+    age = ages_at(when, log.assigned_numbers[row], window)
+    order = np.lexsort((value, age, row))  # engines give them in any order, and sums depend on it in the last digit
+    row, age, value = row[order], age[order], value[order]
     lag = 0 if query.lag is None else length_on(log.clock, query.lag, "lag")
     measure: Measure = query.measure
     return log.with_events(Events.of(row, age, value, window, measure, lag), log.moment, cap)
 
 
 def _own(log: Log, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:
-    """Return the row, age and value of events that are in the table of assignments, at most one a row."""
+    """Return the row, time and value of events that are in the table of assignments, at most one a row."""
     when = np.concatenate([clock_times(record["first"], log.clock) for record in records])
     value = np.concatenate([floats(record["total"]) for record in records])
     row = np.flatnonzero(when != NEVER if when.dtype.kind == "i" else np.isfinite(when))
-    return row, (when[row] - log.assigned_numbers[row]).astype(float), value[row]
+    return row, when[row], value[row]
 
 
 def _delivered(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:
-    """Return the row, age and value of events that are in a table of their own."""
+    """Return the row, time and value of events that are in a table of their own."""
     import pyarrow as pa
 
     events = fetch(query.events())
     row, has_row = rows_of_keys(events["key"], pa.chunked_array([record["key"] for record in records]))
     when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[has_row]
-    age, value = (when - log.assigned_numbers[row]).astype(float), floats(events["value"])[has_row]
-    order = np.lexsort((value, age, row))  # engines give them in any order, and sums depend on it in the last digit
-    return row[order], age[order], value[order]
+    return row, when, floats(events["value"])[has_row]
 
 
 def rows_of_keys(event_keys: pa.ChunkedArray, row_keys: pa.ChunkedArray) -> tuple[Array, Array]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,10 +20,10 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.kernels.fields import OWN_FIELDS
 from belated.log.durations import length_on, length_scale, length_text
 from belated.log.events import MATURING_ESTIMATORS, Events, longest_window, require_age
-from belated.reading.columns import floats, literal
+from belated.reading.columns import floats
 from belated.reading.engines import fetch, sentences
 from belated.reading.event_rows import rows_of_keys
-from belated.reading.evidence_query import length_between, span_of
+from belated.reading.evidence_query import length_between, period_of, since_first, span_of
 from belated.reading.sums_query import CellColumns, chosen, weight
 from belated.summaries.caps import Cap
 from belated.summaries.cohorts import Exposed, cohort_scores
@@ -42,20 +44,26 @@ if TYPE_CHECKING:
 #: Periods of assignment that rows without events are added up by.
 PERIODS = 4096
 
+#: The powers of weights that sums read.
+_POWERS = range(1 + max(field.w for field in OWN_FIELDS))
+
 
 class Entries(NamedTuple):
     """Rows with events, one each, and groups of rows without; times in the units of `length_between`."""
 
     cell: Array
     since: Array  # the time of assignment, from the first
-    n: Array
-    w: Array  # sums of the weights, of their squares and cubes, and the largest
-    w2: Array
-    w3: Array
+    powers: Array  # the number of rows, and the sums of their weights, of the squares, and so on
     w_max: Array
     entry: Array  # of each event
     age: Array
     value: Array
+
+    @property
+    def n(self) -> Array:
+        """The number of rows in each entry."""
+        rows: Array = self.powers[0]
+        return rows
 
 
 def grouped_sums(
@@ -90,9 +98,8 @@ def _entries(source: TableRows, weights: Weights) -> Entries:
     """Return the rows of a source, those without events added up."""
     rows, arms = source.placed, len(source.arms)
     own, cells = chosen(rows, arms), CellColumns.of(source.layout)
-    since = length_between(rows.assigned, literal(source.clock, source.span[0], rows.assigned))
-    width = span_of(source, *source.span) / PERIODS
-    period = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
+    since = since_first(source, rows)
+    period = period_of(source, since, PERIODS)
     columns = {
         "cell": rows.place * arms + rows.code, "since": since, "period": period, "first": rows["first"],
         "w": weight(weights, own, rows, cells) / own, "total": rows.total, "assigned": rows.assigned,
@@ -101,14 +108,11 @@ def _entries(source: TableRows, weights: Weights) -> Entries:
     values = rows.select(**columns, **key)
     groups = fetch(_added_up(values.filter(values["first"].isnull())))
     loud = fetch(_with_age(values.filter(values["first"].notnull())))
-    one = np.ones(loud.num_rows)
     w = floats(loud["w"])
-    singles = {
-        "cell": floats(loud["cell"]), "since": floats(loud["since"]), "n": one, "w": w, "w2": w**2, "w3": w**3,
-        "w_max": w,
-    }  # fmt: skip
+    singles = {"cell": floats(loud["cell"]), "since": floats(loud["since"]), "w_max": w}
     joined = {name: np.concatenate([single, floats(groups[name])]) for name, single in singles.items()}
     joined["cell"] = joined["cell"].astype(np.intp)
+    joined["powers"] = np.array([np.concatenate([w**k, floats(groups[f"w{k}"])]) for k in _POWERS])
     if source.query.deliveries is None or source.query.measure is None:
         entry, age, value = np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])
     else:
@@ -117,11 +121,11 @@ def _entries(source: TableRows, weights: Weights) -> Entries:
 
 
 def _added_up(rows: ir.Table) -> ir.Table:
-    squares = rows.mutate(w2=rows.w * rows.w, w3=rows.w * rows.w * rows.w)
-    return squares.group_by("cell", "period").agg(
-        n=squares.count(), since=squares.since.mean(), w=squares.w.sum(), w2=squares.w2.sum(), w3=squares.w3.sum(),
-        w_max=squares.w.max(),
-    )  # fmt: skip
+    weighted = rows.mutate(**{f"w{k}": reduce(mul, [rows.w] * k) for k in _POWERS[1:]})
+    sums = {f"w{k}": weighted[f"w{k}"].sum() for k in _POWERS[1:]}
+    return weighted.group_by("cell", "period").agg(
+        w0=weighted.count(), since=weighted.since.mean(), **sums, w_max=weighted.w.max()
+    )
 
 
 def _with_age(rows: ir.Table) -> ir.Table:
@@ -160,7 +164,7 @@ class _Matured:
         window = self.window if window is None else window
         entries, length = self.entries, span_of(self.source, 0, window)
         entered, exposure, events = self._lived(moment, length)
-        known = reach(exposure, entries.w2[entered], self.cells, length)
+        known = reach(exposure, entries.powers[2, entered], self.cells, length)
         if cut and (usable := self._usable(known)) < window:
             require_age(usable, self.source.clock, self.lag)
             shorter = self.sums(moment, usable)
@@ -193,7 +197,7 @@ class _Matured:
         counts = place[entries.entry] >= 0
         counts[counts] = entries.age[counts] <= age[place[entries.entry[counts]]]
         events = Happened(place[entries.entry[counts]], entries.age[counts], entries.value[counts])
-        return entered, Exposure(entries.cell[entered], age, entries.w[entered]), events
+        return entered, Exposure(entries.cell[entered], age, entries.powers[1, entered]), events
 
     def cohorts(self, moment: float) -> CohortEvidence:
         """Return how the build-up of events goes with the time of assignment."""
@@ -217,7 +221,7 @@ class _Matured:
         shift = np.divide(np.bincount(cell[known], (n * outcome)[known], self.cells), total,
                           out=np.zeros(self.cells), where=total > 0)  # fmt: skip
         y = np.where(known, outcome - shift[cell], 0.0)
-        powers = [n, *(np.where(known, each[entered], 0.0) for each in (entries.w, entries.w2, entries.w3))]
+        powers = np.where(known, entries.powers[:, entered], 0.0)
         spread, own = empty_bins(1, self.cells)
         spread[:], own = math.nan, own[0]
         for at, field in enumerate(OWN_FIELDS):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from belated.base.checks import TINY
 from belated.base.columns import Array
 from belated.reading.columns import floats, literal
 from belated.reading.engines import engine_of, fetch, sentences
@@ -17,11 +18,12 @@ from belated.summaries.evidence import (
     BIN_ROUNDING,
     DELAY_BINS,
     LOOKED_AT,
+    NOT_ARRIVED,
     STRETCHES,
-    TINY,
     UNIT_ROUNDING,
     ArrivalCounts,
     CovariateEvidence,
+    DelayBins,
     Evidence,
     FollowUp,
     OutcomeShape,
@@ -80,11 +82,19 @@ def _chosen(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
 
 def _place(source: TableRows, rows: ir.Table) -> ir.IntegerColumn:
     """Return which of the stretches of time each row was assigned in."""
-    first, last = source.span
-    width = span_of(source, first, last) / STRETCHES
-    since = length_between(rows.assigned, literal(source.clock, first, rows.assigned))
-    place = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
+    place = period_of(source, since_first(source, rows), STRETCHES)
     return (place >= STRETCHES).ifelse(STRETCHES - 1, place)
+
+
+def since_first(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
+    """Return how long after the first row each was assigned, in the units of `length_between`."""
+    return length_between(rows.assigned, literal(source.clock, source.span[0], rows.assigned))
+
+
+def period_of(source: TableRows, since: ir.FloatingColumn, periods: int) -> ir.IntegerColumn:
+    """Return which of equal periods each row was assigned in; of the last row, the one after the last."""
+    width = span_of(source, *source.span) / periods
+    return (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
 
 
 def _cells(source: TableRows) -> int:
@@ -208,17 +218,18 @@ def _chances(source: TableRows, rarest: Array) -> dict[str, Array]:
     sums: dict[str, ir.Scalar] = {}
     for k, bound in enumerate(rarest):
         p = values[f"p{k}"]
-        sums |= {f"p{k}": p.sum(), f"p2{k}": (p * p).sum(), f"p_min{k}": p.min(), f"h{k}": p.sqrt().sum()}
+        # p2_0 and not p20, which would be arm 20's p
+        sums |= {f"p_{k}": p.sum(), f"p2_{k}": (p * p).sum(), f"p_min_{k}": p.min(), f"h_{k}": p.sqrt().sum()}
         sums |= {
-            f"h_max{k}": p.max(),
-            f"chance{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, None).sum(),
+            f"h_max_{k}": p.max(),
+            f"chance_{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, None).sum(),
         }
     totals = fetch(values.group_by("bin").agg(**sums)).to_pydict()
     tables = {name: np.full((STRETCHES, arms), math.nan if "_" in name else 0.0)
               for name in ("p", "p2", "p_min", "h", "h_max", "chance")}  # fmt: skip
     for name, table in tables.items():
         for k in range(arms):
-            table[totals["bin"], k] = [0.0 if v is None else v for v in totals[f"{name}{k}"]]
+            table[totals["bin"], k] = [0.0 if v is None else v for v in totals[f"{name}_{k}"]]
     logs = {f"l{k}": (rows[f"p{k}"] < TINY).ifelse(TINY, rows[f"p{k}"]).ln().sum() for k in range(arms)}
     own = fetch(rows.group_by("code").agg(**logs)).to_pydict()
     log_p = np.zeros((arms, arms))
@@ -258,25 +269,23 @@ def arrival_counts(source: TableRows) -> ArrivalCounts | None:
     with sentences(source.name, source.query.versions):
         delay = length_between(rows.arrived if source.within is None else rows["first"], rows.assigned)
         about = fetch(rows.aggregate(longest=delay.max(), mean=delay.mean())).to_pylist()[0]
-        longest, mean = about["longest"], about["mean"]
-        if not longest or not mean:
+        bins = DelayBins.of(about["mean"] or 0.0, about["longest"] or 0.0)
+        if bins is None:
             return None
-        unit = mean / 10
-        step = np.log1p(longest / unit) / DELAY_BINS
         age = length_between(literal(clock, source.last_look, rows.assigned), rows.assigned)
-        bins = rows.select(
+        binned = rows.select(
             code=rows.code,
-            delay=((delay / unit + 1).ln() / step - BIN_ROUNDING).ceil().cast("int32"),
-            age=((age / unit + 1).ln() / step + BIN_ROUNDING).floor().cast("int32"),
+            delay=((delay / bins.unit + 1).ln() / bins.step - BIN_ROUNDING).ceil().cast("int32"),
+            age=((age / bins.unit + 1).ln() / bins.step + BIN_ROUNDING).floor().cast("int32"),
         )
-        cells = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count()))
+        cells = fetch(binned.group_by("code", "delay", "age").agg(n=binned.count()))
     delays, ages, n = floats(cells["delay"]), floats(cells["age"]), floats(cells["n"])
-    inside = np.where(np.isnan(delays), DELAY_BINS + 1, delays).astype(np.intp)
-    counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
-    at = floats(cells["code"]).astype(np.intp), inside, np.clip(ages, 0, DELAY_BINS).astype(np.intp)
+    arrived_in = np.where(np.isnan(delays), NOT_ARRIVED, delays).astype(np.intp)
+    counts = np.zeros((len(source.arms), *bins.shape))
+    at = floats(cells["code"]).astype(np.intp), arrived_in, np.clip(ages, 0, DELAY_BINS).astype(np.intp)
     np.add.at(counts, at, n)
     followed = span_of(source, source.span[0], source.last_look)
-    return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
+    return ArrivalCounts(bins.ends, counts, followed)
 
 
 def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
@@ -289,9 +298,8 @@ def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
 
 
 def span_of(source: TableRows, start: int | float, end: int | float) -> float:
-    """Return a stretch of the clock in the units of `_length`."""
-    scale = 1000.0 if source.clock.unit == "ns" else 1.0
-    return float(end - start) / scale
+    """Return a stretch of the clock in the units of `length_between`."""
+    return float(end - start) / float(source.clock.per_microsecond)
 
 
 def _followed(source: TableRows) -> FollowUp:
@@ -316,7 +324,9 @@ def recorded(source: TableRows) -> Recorded:
         least = rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), arrived=rows.arrived.count())
         columns = fetch(least).to_pydict()
     low = min((value for value in columns["low"] if value is not None), default=math.nan)
-    return Recorded(low, np.array(columns["n"], dtype=float), np.array(columns["arrived"], dtype=float))
+    n, arrived = np.zeros((2, len(source.arms)))
+    n[columns["code"]], arrived[columns["code"]] = columns["n"], columns["arrived"]
+    return Recorded(low, n, arrived)
 
 
 def repeats(source: TableRows) -> tuple[int, int]:
@@ -358,7 +368,7 @@ def dependence(source: TableRows) -> Array:
     Over the rows that `log_delay` has, with y the outcome minus an anchor: the sums of l^i y^j for i, j in 0, 1, 2;
     (cells, 3, 3). A cell is an arm, or an arm of a segment.
     """
-    rows = source.placed
+    rows = early(source, source.placed)  # the engine passes over later parts of a file
     with sentences(source.name, source.query.versions):
         y = rows.outcome - by_arm(rows.code, source.anchors)
         values = engine_of(rows).once(rows.select("place", k=rows.code, l=log_delay(source, rows), y=y))

@@ -6,6 +6,7 @@ expression is of.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,18 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 
 #: Decimals after the second that a kind of timestamp holds.
 _SCALES = {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP_NS": 9, "TIMESTAMPTZ_NS": 9}
+
+
+#: The name of a zone in times: that of a place. BST is Britain's summer time, and DuckDB would take Bangladesh's.
+ZONE_NAME = r"((UTC|GMT)([-+]\d{1,2})?|[a-z_]+/[a-z0-9_/+-]+)"
+
+
+def time_of_text(text: str) -> str:
+    """Return SQL for the time in UTC that is written as text, its year first; NULL where it is none."""
+    joined = f"regexp_replace({text}, '\\s+([-+]\\d)', '\\1')"  # DuckDB reads +0200 only without a space
+    is_time = f"regexp_full_match({joined}, '(?i)\\d{{4}}[-/][^a-z]*(T[^a-z]*)?(Z|\\s*{ZONE_NAME})?')"
+    # as a TIMESTAMP, DuckDB would read the offset, and drop it
+    return f"CASE WHEN {is_time} THEN CAST(TRY_CAST({joined} AS TIMESTAMPTZ) AS TIMESTAMP) END"
 
 
 def sql_name(name: str) -> str:
@@ -101,8 +114,9 @@ class Type(str):
 
     @property
     def scale(self) -> int | None:
-        """Decimals after the second."""
-        return _SCALES.get(self)
+        """Decimals after the second, or of a decimal number."""
+        fraction = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", self)
+        return int(fraction[1]) if fraction is not None else 0 if self.is_decimal() else _SCALES.get(self)
 
     @property
     def timezone(self) -> str | None:

@@ -13,11 +13,10 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock, MomentLike, check_span
-from belated.reading.columns import clock_of, clock_times
+from belated.reading.columns import clock_of, clock_times, has_nan, text_of
 from belated.reading.csv_texts import compact_pattern
 from belated.reading.engines import engine_of, fetch, sentences
-from belated.reading.propensity_columns import propensity_columns
-from belated.reading.roles import Roles
+from belated.reading.roles import Roles, propensity_columns
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
 from belated.reading.units import Units, look_at_units, unit_columns
 
@@ -146,9 +145,8 @@ def _look(
         raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
     if moment is not None and arms is None:
         facts = facts.among(fetch(query.arms())["arm"].to_pylist())
-    if arms is not None:  # numbers may be given as text, as on a command line, and be text in a file
-        texts = {str(value): value for value in facts.values}
-        arms = [arm if arm in facts.values else texts.get(str(arm), arm) for arm in arms]
+    if arms is not None:
+        arms = _as_held(arms, facts.values)
     query = replace(query, roles=_settled(query.roles, facts.values, arms or ()))
     labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
     facts, units = facts.in_order_of(labels), None
@@ -171,6 +169,12 @@ def _look(
         facts=facts,
         units=units,
     )
+
+
+def _as_held(arms: Sequence[Label], values: Sequence[Label]) -> list[Label]:
+    """Return arms as the table holds them: 1 may be 1.0 there or text, and "1" a number, as on a command line."""
+    texts = {text_of(value): value for value in values} | {str(value): value for value in values}
+    return [values[values.index(arm)] if arm in values else texts.get(str(arm), arm) for arm in arms]
 
 
 def _first_closing(query: RowsQuery, clock: Clock) -> int | float | None:
@@ -287,7 +291,7 @@ def _refuse_nan(query: RowsQuery) -> None:
     if has_times or roles.outcome is None or query.measure in ("indicator", "count"):
         return
     outcome = query.outcomes[roles.outcome]
-    n = rows_in(query.outcomes.filter(outcome.isnan())) if outcome.type().is_floating() else 0
+    n = rows_in(query.outcomes.filter(outcome.cast("float64").isnan())) if has_nan(outcome) else 0
     if n:
         raise LogError(
             f"{argument('outcome')} is NaN in {count(n, 'row')}; it must be a "

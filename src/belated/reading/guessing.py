@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from belated.base.checks import Options, nearest
+from belated.base.checks import Options, nearest, no_name
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.splits import UNIFORM, is_split
@@ -39,6 +39,11 @@ NONE = "none"
 #: Roles that several columns may play together.
 _SEVERAL: tuple[Role, ...] = ("segment", "covariates")
 
+#: The roles whose options name one column.
+_SINGLE: tuple[Role, ...] = (
+    "arm", "outcome", "assigned_at", "arrived_at", "delay", "arrival_probability", "recorded_at"
+)  # fmt: skip
+
 
 def find(
     kinds: Mapping[str, ColumnKind],
@@ -61,6 +66,9 @@ def find(
         text, and its columns of kind "other" may still hold labels.
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
+    for role in _SINGLE:
+        if not isinstance(options.get(role, ""), str):
+            raise no_name(role, options[role])
     known = {*kinds, *(outcome_kinds or ())}
     options |= {
         name: "" for name in ("assigned_at", "arrived_at", "delay") if options.get(name) == NONE and NONE not in known
@@ -82,7 +90,7 @@ def find(
         for role, table in tables.items()
         if role in options
     }
-    if options.get("key"):
+    if not isinstance(options.get("key", ""), str) or options.get("key"):
         pair = key_pair(options["key"], kinds, second.kinds)
         roles["key"] = first.take("key", pair[0])
         roles["outcome_key"] = None if second is first else second.take("key", pair[1])
@@ -108,6 +116,8 @@ def find(
     if second is not first and "key" not in options:
         roles["key"], roles["outcome_key"] = _shared_key(first, second)
     propensity = replace(_likely(first) if propensity is None else propensity, unit=options.get("unit", "fraction"))
+    if propensity.unit == "percent" and isinstance(propensity.split, Mapping):
+        propensity = replace(propensity, split={arm: share / 100 for arm, share in propensity.split.items()})
     columns: Options = {**roles, "propensity": propensity, **several}
     columns |= {"arrival_probability": arrival, "recorded_at": recorded}
     guessed = tuple(role for role in ROLES if role not in options and columns.get(role))
@@ -210,7 +220,7 @@ class _Columns:
     def take(self, role: Role, column: object, kinds: Sequence[ColumnKind] = ()) -> str:
         """Return the column that an option names, if it exists, can play the role, and plays no other."""
         if not isinstance(column, str):
-            raise OptionError(f"{argument(role)} is {one_line(repr(column))}; it must be the name of a column.")
+            raise no_name(role, column)
         if column not in self.kinds:
             near = nearest(column, [*self.kinds, UNIFORM] if role == "propensity" else self.kinds)
             hint = f" Did you mean {quoted(near)}?" if near else ""
@@ -411,7 +421,7 @@ def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
 def _named(value: object, table: _Columns) -> Propensity:
     """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
     option: object = propensity_option(value, table.kinds) if isinstance(value, str) else value
-    if is_split(option) or (option == UNIFORM and option not in table.kinds):
+    if is_split(option) or (isinstance(option, str) and option == UNIFORM and option not in table.kinds):
         return Propensity("split", split=option)
     if isinstance(option, str) and option not in table.kinds and is_pattern(option):
         numeric = [column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed")]

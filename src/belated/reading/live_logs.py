@@ -29,32 +29,14 @@ from belated.reading.columns import some
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What the header of a live file has as its application: "bltd".
-APPLICATION = 0x626C7464
-
 #: The schema of the tables in PostgreSQL.
 SCHEMA = "belated_live"
 
 #: Places for rows in one transaction, as a power of 2: rows are numbered by transaction, then by place.
 PLACES = 24
 
-_MAGIC = b"SQLite format 3\x00"
-
 #: Runs a statement with `?` for each value, and gives its rows.
 Run = Callable[..., list[Row]]
-
-
-def is_sqlite(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as SQLite's do."""
-    with open(path, "rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
-
-
-def is_live(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a store of live experiments, by its header."""
-    with open(path, "rb") as file:
-        head = file.read(100)
-    return head[:16] == _MAGIC and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def has_programs(run: Run) -> bool:
@@ -170,6 +152,19 @@ class LiveRows:
         return SegmentColumn(names, place[self.segment])
 
 
+def taken_until(run: Run, experiment: int, now: int) -> int:
+    """Return until when events were taken: now, or when the experiment was closed, after which silence is no zero.
+
+    If a clock was set back, it was closed after all that it has.
+    """
+    ((closed,),) = run("select max(made_at) from change where experiment = ? and what = 'close'", experiment)
+    if closed is None:
+        return now
+    ((assigned,),) = run("select max(assigned_at) from decision where experiment = ?", experiment)
+    ((arrived,),) = run("select max(arrived_at) from outcome where experiment = ?", experiment)
+    return int(min(now, max(closed, assigned or closed, arrived or closed)))
+
+
 def _rows(values: list[float], steps: Sequence[int] = ()) -> Array:
     """Return the values of cells as an array of shape (segments, arms)."""
     return np.array(values).reshape(max(len(steps), 1), -1)
@@ -267,14 +262,8 @@ def _moment(now: int) -> np.datetime64:
 # ---------------------------------------------------------------- where it is
 
 
-def find_live(source: object, table: str | None) -> LiveLog | None:
-    """Return the log of a live experiment, if that is what a path or URL and a name stand for."""
-    if isinstance(source, LiveLog):
-        return source
-    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
-        return _of_database(source, table)
-    if not isinstance(source, (str, os.PathLike)) or not os.path.isfile(source) or not is_live(source):
-        return None
+def live_log_of_file(source: str | os.PathLike[str], table: str | None) -> LiveLog:
+    """Return an experiment of a file of live experiments; without a name, its only one."""
     path = os.fspath(source)
     with _opened(path) as run:
         transaction = int(run("select value from meta where key = 'transaction'")[0][0])
@@ -309,7 +298,7 @@ def _opened(path: str) -> Iterator[Run]:
         raise LogError(f"`{name}` is damaged: a value in it is not of its kind; restore a backup.") from error
 
 
-def _of_database(url: str, table: str | None) -> LiveLog | None:
+def live_log_of_database(url: str, table: str | None) -> LiveLog | None:
     """Return an experiment of a database, unless it has no live experiments or a table of that name."""
     if table is None:
         return None
@@ -355,6 +344,7 @@ def _read(run: Run, name: str | None, watermark: int, now: int, where: str, file
     labels = [row[0] for row in run("select label from arm where experiment = ? order by number", key)]
     segmented = bool(about.get("segmented"))
     segments = run("select label from segment where experiment = ? order by number", key) if segmented else []
-    live_rows = LiveRows()
-    live_rows.extend(run, key, watermark, events=about["outcome"]["kind"] == "events", segmented=segmented)
+    live_rows, is_events = LiveRows(), about["outcome"]["kind"] == "events"
+    live_rows.extend(run, key, watermark, events=is_events, segmented=segmented)
+    now = taken_until(run, key, now) if is_events else now
     return live_log(live_rows, name, labels, about, now, files, [row[0] for row in segments])

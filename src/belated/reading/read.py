@@ -17,6 +17,7 @@ from belated.log.durations import Window, WindowLike, longest_of, read_window
 from belated.log.labels import given_arms
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
+from belated.reading.contents import is_live
 from belated.reading.copying import COPY_LIMIT, copy_tables
 from belated.reading.csv_files import CsvFile, lacks_checksum
 from belated.reading.csv_texts import TextFormat, Use
@@ -29,7 +30,7 @@ from belated.reading.formats import find_files, format_of, looks_like_a_file, re
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, is_url, path_of, table_beside, zone_notes
 from belated.reading.keys import with_alike_keys
-from belated.reading.live_logs import LiveLog, NamedFrame, find_live
+from belated.reading.live_logs import LiveLog, NamedFrame, live_log_of_database, live_log_of_file
 from belated.reading.parquet_files import ParquetFiles
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _NO_CHECKSUM = "`{}` was compressed without a checksum: damage to it may go unnoticed. `zstd --check` adds one."
 
 
-def read(
+def read(  # noqa: PLR0913
     source: object,
     outcomes: object = None,
     *,
@@ -159,7 +160,7 @@ def read(
     given = {name: value for name, value in locals().items() if name not in ("source", "outcomes")}
     one_of("duplicates", duplicates, DUPLICATES)
     one_of("propensity_unit", propensity_unit, PROPENSITY_UNITS)
-    live = find_live(source, table)
+    live = _find_live(source, table)
     if live is not None:
         return _read_live(live, given)
     form = TextFormat(encoding, decimal, date_format)
@@ -270,6 +271,17 @@ def _with_lag(query: RowsQuery, name: str, lag: WindowLike | None) -> tuple[Rows
     return replace(query, lag=known), words
 
 
+def _find_live(source: object, table: str | None) -> LiveLog | None:
+    """Return the log of a live experiment, if that is what a path or URL and a name stand for."""
+    if isinstance(source, LiveLog):
+        return source
+    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+        return live_log_of_database(source, table)
+    if isinstance(source, (str, os.PathLike)) and os.path.isfile(source) and is_live(source):
+        return live_log_of_file(source, table)
+    return None
+
+
 def _read_live(live: LiveLog, given: Options) -> Source:
     """Return the log of a live experiment, in memory: its answers are those of `answer`, to the last digit."""
     own = {"table": None} | live.options
@@ -316,6 +328,9 @@ def _copied(
     if engine.is_embedded or not engine.copies:
         return assignments, deliveries, None, []
     database = assignments.connection.name
+    with sentences(assignments.name):
+        labelled = engine.labelled(assignments.table, [roles.arm, *roles.segment])
+    assignments = replace(assignments, table=labelled)
     try:
         if limit == 0:
             raise UncopiedError(f"{argument('copy_limit')} is 0")

@@ -19,7 +19,7 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.files import FileVersion
 from belated.base.text import count, one_line
 from belated.log.durations import Window, other_kind
-from belated.reading.columns import floats, in_words, moment_like, number, time, value
+from belated.reading.columns import clock_of, floats, in_words, label, moment_like, number, time, value
 from belated.reading.engines import engine_of, fetch, library_of
 from belated.reading.roles import Roles
 from belated.summaries.maturing import Measure
@@ -35,6 +35,10 @@ DUPLICATES: tuple[Duplicates, ...] = get_args(Duplicates)
 
 #: Keys that a sentence lists.
 _LISTED = 5
+
+
+#: The first and the last day that 64 bits of nanoseconds hold as a whole.
+_NANOSECONDS = ("1677-09-22", "2262-04-11")
 
 
 # ---------------------------------------------------------------- the expression
@@ -127,7 +131,7 @@ class RowsQuery:
 
     def arms(self) -> ir.Table:
         """Return the arms of all assignments, whenever they were made."""
-        return self.assignments.select(arm=_label(self.assignments[self.roles.arm])).distinct().order_by("arm")
+        return self.assignments.select(arm=label(self.assignments[self.roles.arm])).distinct().order_by("arm")
 
     def in_file(self, error: LogError, moment: int | float | None) -> LogError:
         """Return the error of a row, as of a moment, with its line if the rows are in a CSV file."""
@@ -149,7 +153,7 @@ class RowsQuery:
 
     @cached_property
     def _clock_type(self) -> dt.DataType:
-        """The type of every time: numbers, floats if any is one; or timestamps, as fine as the finest."""
+        """The type of every time: numbers, floats if any is one; or timestamps, as fine as the finest that all fit."""
         assigned = self.library.dtype("int64")
         if self.roles.assigned_at is not None:
             assigned = time("assigned_at", self.assignments[self.roles.assigned_at]).type()
@@ -175,11 +179,27 @@ class RowsQuery:
                 column="arrived_at",
             )
         if assigned.is_timestamp():
-            return max(assigned, arrived, key=lambda dtype: getattr(dtype, "scale", None) or 0)
+            finest = max(assigned, arrived, key=lambda dtype: getattr(dtype, "scale", None) or 0)
+            return finest if assigned == arrived or self._fits(finest) else self.library.dtype("timestamp")
         lengths = [each.length for each in (self.window, self.lag) if each is not None]
         has_fraction = any(isinstance(length, float) for length in lengths)
         is_whole = not (has_fraction or assigned.is_floating() or arrived.is_floating())
         return self.library.dtype("int64" if is_whole else "float64")
+
+    def _fits(self, dtype: dt.DataType) -> bool:
+        """Whether the times of coarser columns fit a type: 9999-12-31, which may say never, does not fit one of ns."""
+        if clock_of(self.library.null(dtype)).unit != "ns":
+            return True
+        for role, table, name in (
+            ("assigned_at", self.assignments, self.roles.assigned_at),
+            ("arrived_at", self.outcomes, self.roles.arrived_at),
+        ):
+            if name is not None and (times := time(role, table[name])).type() != dtype:
+                limits = ("-infinity", *_NANOSECONDS, "infinity")
+                lowest, first, last, highest = (self.library.literal(each).cast(times.type()) for each in limits)
+                if rows_in(table.filter(((times > lowest) & (times < first)) | ((times > last) & (times < highest)))):
+                    return False
+        return True
 
     def arrival_times(self, table: ir.Table, assigned: ir.Column | None = None) -> ir.Column | None:
         """Return the arrival times if they are known; for delays, `assigned` must be."""
@@ -210,7 +230,7 @@ class RowsQuery:
     def assigned_rows(self, more: Callable[[ir.Table], Mapping[str, ir.Column]] | None = None) -> ir.Table:
         """Return `arm`, `assigned`, `key`, and `outcome` and `when` if they are in the same table."""
         table, roles = self.assignments, self.roles
-        columns: dict[str, ir.Value] = {"arm": _label(table[roles.arm])}
+        columns: dict[str, ir.Value] = {"arm": label(table[roles.arm])}
         if roles.assigned_at is not None:
             columns["assigned"] = self._finite(time("assigned_at", table[roles.assigned_at]).cast(self._clock_type))
         elif self.ordered:
@@ -378,10 +398,6 @@ def _comparable(key: ir.Column, other: ir.Column) -> ir.Column:
         )
     text = key.cast("string")
     return text.lower() if any(t.is_uuid() for t in types) else text
-
-
-def _label(column: ir.Column) -> ir.Column:
-    return column.cast("float64") if column.type().is_decimal() else column
 
 
 def _after(assigned: ir.Value, delay: ir.Column) -> ir.Value:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,14 +29,11 @@ from belated.reading.event_sums import grouped_cohorts, grouped_sums
 from belated.reading.first_look import Opened
 from belated.reading.table_rows import ReadParts, TableRows
 from belated.summaries import signs
-from belated.summaries.caps import cap_text, check_cap, read_cap
+from belated.summaries.caps import check_cap, read_cap
 from belated.summaries.evidence import COPIES, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.sums import Parts, Sums
 from belated.summaries.weights import Weights, read_weights
-
-if TYPE_CHECKING:
-    pass
 
 #: Rows that are brought into memory for a report.
 MOST_HELD = 10_000_000
@@ -105,11 +102,7 @@ class Source(TableRows, Table):
         """Return the same experiment with another cap on outcomes; None removes the cap."""
         if cap is None:
             return self._like(self._uncut, None)
-        value = read_cap(cap)
-        if self.query.measure == "indicator":
-            raise OptionError(
-                f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
-            )
+        value = read_cap(cap, self.query.measure)
         rows = self._uncut.rows
         with sentences(self.name, self.query.versions):
             known = rows.filter(rows.arrived.notnull())
@@ -267,22 +260,19 @@ class Source(TableRows, Table):
         """The column for each role."""
         return self.roles.to_dict()
 
+    def _how_columns_were_read(self) -> list[tuple[str, str]]:
+        return [("columns", self.roles.line(options=False).removeprefix("columns: "))]
+
     @property
-    def how_read(self) -> list[tuple[str, str]]:
-        """Names and values for a report: where the rows are, and how they were summed."""
+    def _lag_text(self) -> str | None:
+        return None if self.query.lag is None else self.query.lag.text
+
+    @property
+    def _how_summed(self) -> str:
         in_memory = self.is_streamed or self._held is not None
         how = "streamed through the compiled kernel" if in_memory else "sums computed by the engine"
         copied = self.query.copied_from is not None or (in_memory and not self.is_streamed)
-        how = f"rows copied once, {how}" if copied else how
-        return [
-            ("source", self.name),
-            ("columns", self.roles.line(options=False).removeprefix("columns: ")),
-            ("rows", count(len(self), "row")),
-            ("as of", self.as_of_text or "everything that has arrived"),
-            *([] if self.cap is None else [("cap", cap_text(self.cap))]),
-            *([] if self.query.lag is None else [("lag", f"events are recorded within {self.query.lag.text}")]),
-            ("engine", f"{self.engine}, {how}"),
-        ]
+        return f"rows copied once, {how}" if copied else how
 
     # ---------------------------------------------------------------- doubts
 
@@ -291,7 +281,7 @@ class Source(TableRows, Table):
         if self.is_maturing:
             self._hold_streamed()
         if self._held is None:
-            self._refuse_none()
+            self.refuse_no_rows()
             with sentences(self.name, self.query.versions):
                 self._check()
             dependence = self.dependence if self.within is None else None
@@ -364,7 +354,7 @@ class Source(TableRows, Table):
 
     def even_moments(self, how_many: int) -> Array:
         """Return moments evenly spaced over the time of the experiment; the last is the as-of time."""
-        self._refuse_none()
+        self.refuse_no_rows()
         if self.is_maturing:
             self._hold_streamed()
         if self._held is not None and self.is_maturing:
@@ -379,22 +369,15 @@ class Source(TableRows, Table):
         moments[-1] = last
         return np.unique(moments)
 
-    def _refuse_none(self) -> None:
-        if not len(self):
-            raise LogError("The log has no rows at its as-of time.")
-
     # ---------------------------------------------------------------- display
 
     def _title(self) -> str:
         facts = self._facts
         share = self.arrived.sum() / max(facts.rows, 1)
-        as_of = "" if self.moment is None else f", as of {self.clock.text(self.moment)}"
-        span = f", assigned from {self.clock.text(facts.first)} to {self.clock.text(facts.last)}" if facts.rows else ""
-        known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(facts.rows, 'row')} and {count(len(self.arms), 'arm')}"
-        cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
         come = "of windows closed" if self.is_maturing else "arrived"
-        return f"{self.name}, in {self.engine}: {size}, {share:.1%} {come}{span}{as_of}{known}{cap}"
+        end = self.title_end((facts.first, facts.last) if facts.rows else None)
+        return f"{self.name}, in {self.engine}: {size}, {share:.1%} {come}{end}"
 
     def _columns(self) -> list[Column]:
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -24,7 +24,7 @@ from belated.log.segments import (
     infinite_covariate,
     read_segments,
 )
-from belated.reading.columns import floats, in_words, numbers, value
+from belated.reading.columns import floats, in_words, label, numbers, value
 from belated.reading.engines import engine_of, fetch, library_of
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, row_name, rows_in
@@ -51,8 +51,9 @@ def unit_columns(table: ir.Table, roles: Roles) -> dict[str, ir.Column]:
 
 def _label(column: ir.Column) -> ir.Column:
     """Return a segment as text, a number or a truth; NaN, as null, is missing."""
+    column = label(column)
     kind = column.type()
-    if kind.is_floating() or kind.is_decimal():
+    if kind.is_floating():
         return value("segment", column)
     return column if kind.is_integer() or kind.is_boolean() else column.cast("string")
 
@@ -291,7 +292,7 @@ def _with_segments(
     code = np.array([places[arm] for arm in counted["arm"].to_pylist()])
     for counts_of, name in ((arrived, "n"), (assigned, "rows")):
         np.add.at(counts_of, (segment.code[combination], code), np.array(counted[name].to_pylist()))
-    is_missing = np.array([label == MISSING for label in segment.labels])[segment.code[combination]]
+    is_missing = np.array([each == MISSING for each in segment.labels])[segment.code[combination]]
     missing = int(np.array(counted["rows"].to_pylist())[is_missing].sum())
 
     def offered() -> Array:

@@ -25,22 +25,19 @@ from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import Estimator, EstimatorName, default_estimator
 from belated.estimation.intervals import Interval
-from belated.estimation.target import Pair, Target, default_pairs
+from belated.estimation.target import Pair, Target, default_pairs, shown_baseline
 from belated.log.data import Data
 from belated.log.labels import arm_index
 from belated.reports import formats
 from belated.reports.formats import PolicyAsked
 from belated.summaries.caps import capped_at, no_cap
 from belated.summaries.maturing import Age
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.signs import single_value_remark
 
 if TYPE_CHECKING:
     from belated.sequences.answers import SequenceAnswers
     from belated.sequences.design import KindOption
     from belated.sequences.sequence import ConfidenceSequence
-
-#: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.
-MANY_ARMS = 8
 
 #: An estimator, or every one, side by side.
 EstimatorOption = Literal["all", EstimatorName]
@@ -172,8 +169,7 @@ class Analysis:
     @property
     def reference(self) -> Label | None:
         """The arm that the others are compared with: the baseline, or the first of many arms; None: all pairs are."""
-        arms = self.result.arms
-        return arms[0] if self.questions.baseline is None and len(arms) > MANY_ARMS else self.questions.baseline
+        return shown_baseline(self.result.arms, self.questions.baseline)
 
     @cached_property
     def default_pairs(self) -> tuple[Pair, ...]:
@@ -258,8 +254,7 @@ class Analysis:
     @property
     def within(self) -> str | None:
         """The window that the answers are about, in words; None if outcomes are not events."""
-        maturity = self.result.maturity
-        return self.source.within if maturity is None else maturity.text(maturity.window)
+        return window_words(self.source, self.result)
 
     @property
     def estimand(self) -> str:
@@ -384,6 +379,12 @@ class Analysis:
         return {name: (one, self._contrasts(one, pairs) if pairs else None) for name, one in results.items()}
 
 
+def window_words(source: Data, result: Estimate) -> str | None:
+    """Return the window that an estimate is about, in words; None if outcomes are not events."""
+    maturity = result.maturity
+    return source.within if maturity is None else maturity.text(maturity.window)
+
+
 def _by_pair(pairs: Sequence[Pair], contrasts: _Several[_Answer] | None) -> dict[Pair, _Answer]:
     return {} if contrasts is None else dict(zip(pairs, contrasts.answers, strict=True))
 
@@ -393,10 +394,9 @@ def analyse(source: Data, questions: Questions) -> Analysis:
     questions = questions.about(source.arms, source.segments)
     with recorded_warnings() as sentences:
         result, comparison = _estimate(source, questions)
-    value = single_value(result.sums)
-    if value is not None:
-        out = 1 - result.sums["arrived"].sum() / result.sums["assigned"].sum()
-        raise LogError(single_value_words(value, out), column="outcome")
+    remark = single_value_remark(result.sums)
+    if remark is not None:
+        raise LogError(remark.text, column="outcome")
     followed = None
     if questions.sequential:
         from belated.sequences.sequence import sequence

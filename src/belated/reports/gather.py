@@ -15,8 +15,8 @@ import numpy as np
 
 from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
-from belated.base.columns import Array
-from belated.base.errors import LogError, without_warnings
+from belated.base.columns import Array, Label
+from belated.base.errors import LogError, OptionError, without_warnings
 from belated.base.threads import Threads
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
@@ -26,8 +26,7 @@ from belated.estimation.trajectory import trajectory
 from belated.log.data import Data
 from belated.reports.analysis import Analysis
 from belated.reports.report import Arrivals, Chosen, Report
-from belated.sequences.design import KindOption
-from belated.sequences.sequence import sequence
+from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.summaries.evidence import Evidence
 
 _P = ParamSpec("_P")
@@ -64,9 +63,8 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         if not in_memory:  # an engine is asked one question after another
             moving.result()
         if followed is None and len(source) <= _MOST_FOLLOWED:
-            kind: KindOption = "auto" if source.cap is None else _capped_kind(source.cap, checking.result())
             with suppress(LogError):  # no window has closed yet
-                followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
+                followed = _sequence_unasked(source, level, analysis.reference)
         buildup = None if result.maturity is None else result.buildup()
         evidence, moved = checking.result(), moving.result()
         compared = compared if comparing is None else comparing.result()
@@ -105,9 +103,15 @@ def _title(source: Data, result: Estimate) -> str:
     return source.name if source.cap is None else f"{source.name}: {result.estimand}"
 
 
-def _capped_kind(cap: float, evidence: Evidence) -> KindOption:
-    """Return the kind of sequence that is shown unasked: a cap alone does not bound outcomes below 0."""
-    return "asymptotic" if cap <= 0 or (evidence.low < 0).any() else "auto"
+def _sequence_unasked(source: Data, level: float, baseline: Label | None) -> ConfidenceSequence:
+    """Return the sequence that `sequence` makes by default; asymptotic if a cap alone does not bound the outcomes."""
+    follow = partial(sequence, source, level=level, baseline=baseline)
+    try:
+        return follow()
+    except OptionError:
+        if source.cap is None:
+            raise
+        return follow(kind="asymptotic")
 
 
 # ---------------------------------------------------------------- arrivals and choices

@@ -22,7 +22,7 @@ from belated.reports.sections import sections
 from belated.sequences.design import KindOption
 
 
-def report(
+def report(  # noqa: PLR0913
     log: Data,
     path: str | Path,
     *,

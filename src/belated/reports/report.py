@@ -174,15 +174,34 @@ class Report:
 
     @cached_property
     def by_segment(self) -> dict[tuple[Label, Label], Heterogeneity]:
-        """The main contrasts in every segment, by their arms; empty without segments."""
+        """Contrasts in every segment, by their arms; empty without segments.
+
+        Those that were asked for come first, as they were asked. The one that matters most is among the others, which
+        are only so many that there are few in all.
+        """
         if self.contrasts is None or not self.estimate.segments:
             return {}
-        answers = self.contrasts.answers
+        answers, (pairs, asked) = self.contrasts.answers, self._pairs_with_asked()
         first = [] if self.main is None else [i for i, pair in enumerate(self.pairs) if set(pair) == set(self.main)]
         clearest = sorted(range(len(answers)), key=lambda i: math.isnan(answers[i].p_value) or answers[i].p_value)
-        shown = sorted([*first, *(i for i in clearest if i not in first)][:_MOST_BY_SEGMENT])
-        tests = differences_by_segment(self.estimate, self.pairs, simultaneous=self.contrasts.simultaneous, only=shown)
-        return {self.pairs[i]: test for i, test in zip(shown, tests, strict=True)}
+        needed = dict.fromkeys([*asked, *first])
+        few = list(dict.fromkeys([*needed, *clearest]))[: max(_MOST_BY_SEGMENT, len(needed))]
+        shown = [*asked, *sorted(set(few).difference(asked))]
+        tests = differences_by_segment(self.estimate, pairs, simultaneous=self.contrasts.simultaneous, only=shown)
+        return {pairs[i]: test for i, test in zip(shown, tests, strict=True)}
+
+    def _pairs_with_asked(self) -> tuple[list[tuple[Label, Label]], list[int]]:
+        """Return the pairs with those that were asked for, as they were asked, and the places of these."""
+        pairs, asked = list(self.pairs), []
+        for answer in self.further:
+            if len(answer.parts) != 2:  # a policy
+                continue
+            first, second = answer.parts
+            place = next((i for i, pair in enumerate(pairs) if set(pair) == {first, second}), len(pairs))
+            if place not in asked:
+                pairs[place : place + 1] = [(first, second)]
+                asked.append(place)
+        return pairs, asked
 
     @property
     def level(self) -> float:

@@ -107,8 +107,8 @@ def looked_section(report: Report) -> Section | None:
         name="looked",
         link="Every look",
         heading="If you look more than once",
-        intro="The band for every look holds at all moments together: you may look as often as you like, and stop when "
-        "it excludes 0.",
+        intro="The band for every look holds at all moments together: you may look as often as you like, and stop "
+        f"{'at any look' if report.main is None else 'when it excludes 0'}.",
         parts=(
             Part(
                 charts=drawn,

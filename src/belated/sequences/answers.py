@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from belated.base.columns import Array, Label
-from belated.base.documents import JsonObject, rows_text
-from belated.base.tables import RANGES, Column, Table, shown_limit
+from belated.base.tables import RANGES, Column, OneRow, Table, shown_limit
 from belated.base.text import Unit, percent
 from belated.estimation.answers import name_column
 from belated.log.clock import Moment
@@ -23,7 +22,7 @@ def reasons(silences: Iterable[str | None]) -> list[str]:
 
 
 @dataclass(frozen=True, repr=False)
-class SequenceAnswer(Table):
+class SequenceAnswer(OneRow):
     """The current interval and test of one arm or contrast.
 
     Attributes
@@ -76,17 +75,9 @@ class SequenceAnswer(Table):
     def _notes(self) -> list[str]:
         return reasons([self.why])
 
-    def to_dict(self) -> JsonObject:
-        """Return the values of the answer by name."""
+    def _names(self) -> tuple[str, ...]:
         names = ("name", "estimate", "low", "high", "level", "p_value", "null", "excluded_at", "kind", "why")
-        return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
-
-    def _data(self) -> dict[str, Sequence[object] | Array]:
-        return {name: [value] for name, value in self.to_dict().items()}
-
-    def to_json(self) -> str:
-        """Return the values of the answer as JSON, a list of one row, with null for NaN and infinity."""
-        return rows_text(self._data())
+        return names if self.cap is None else (*names, "cap")
 
 
 @dataclass(frozen=True, repr=False)

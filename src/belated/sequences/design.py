@@ -14,14 +14,16 @@ from belated.base import special
 from belated.base.checks import fraction, one_of, positive, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, argument
-from belated.base.text import shown
+from belated.base.text import one_line, shown
 from belated.estimation.target import default_pairs
 from belated.kernels.sequence_blocks import Hypotheses
 from belated.kernels.sequence_bounds import BoundPlan
 from belated.log.labels import arm_index
 
 if TYPE_CHECKING:
-    from belated.sequences.record import ArrivedRows
+    from belated.log.events import Events
+    from belated.log.log import Log
+    from belated.sequences.history import ArrivedRows
 
 #: The kinds of sequences, in the order of their numbers in the kernels.
 SequenceKind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
@@ -47,6 +49,66 @@ _PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
 
 
 def resolve_kind(
+    option: KindOption,
+    log: Log,
+    arrivals: ArrivedRows,
+    bounds: tuple[float, float] | None,
+    sigma: float | None,
+) -> tuple[SequenceKind, tuple[float, float] | None]:
+    """Return the kind of a log's sequence, and the bounds of outcomes that it uses; raise if there is no such sequence.
+
+    While windows are open, and over segments, sequences use no bounds. Otherwise, "auto" is "bernstein" with a cap;
+    without one, it depends on the bounds, on sigma and on the outcomes.
+    """
+    one_of("kind", option, KIND_OPTIONS)
+    if log.events is not None:
+        return _maturing_kind(option, log.events, bounds, sigma), None
+    if log.segments:
+        return _standardised_kind(option, log, arrivals, bounds, sigma), None
+    if log.cap is not None and option != "asymptotic":
+        return "bernstein" if option == "auto" else option, bounds_with_cap(bounds, log.cap, arrivals)
+    return _plain_kind(option, arrivals, bounds, sigma), bounds
+
+
+def _maturing_kind(
+    option: KindOption, events: Events, bounds: tuple[float, float] | None, sigma: float | None
+) -> SequenceKind:
+    """Return the kind of a sequence while windows are open; raise if there is none of that kind."""
+    indicator = events.measure == "indicator"
+    useless = bounds is not None and not (indicator and bounds == (0, 1))
+    if option in ("bernstein", "sub_gaussian") or useless or sigma is not None:
+        raise OptionError(
+            "While windows are open, a sequence uses no bounds and no sigma. For one that does, count only rows whose "
+            "window has closed: sequence(log.closed(), ...), or --closed-only."
+        )
+    if option == "beta_binomial" and not indicator:
+        raise OptionError(
+            f"{argument('kind')} is 'beta_binomial', but the outcome is a {events.measure}, not whether an event "
+            "happened; use kind='asymptotic'."
+        )
+    return "beta_binomial" if indicator and option != "asymptotic" else "asymptotic"
+
+
+def _standardised_kind(
+    option: KindOption, log: Log, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
+) -> SequenceKind:
+    """Return the kind of a sequence over segments; raise if there is none of that kind."""
+    if option in ("bernstein", "sub_gaussian"):
+        raise OptionError(
+            f"{argument('kind')} is {option!r}; a sequence over segments is 'asymptotic' or 'beta_binomial'. Choose "
+            "one segment with `segment=`."
+        )
+    merged = one_line(repr(log.segments[-1])) if log.layout.merged else None
+    if option == "beta_binomial" and merged is not None:
+        raise OptionError(
+            f"{argument('kind')} is 'beta_binomial', which is not possible for segment {merged}, in which segments "
+            "with different probabilities were merged; use kind='asymptotic'."
+        )
+    kind = _plain_kind(option, arrivals, bounds, sigma)
+    return "beta_binomial" if kind == "beta_binomial" and merged is None and log.cap is None else "asymptotic"
+
+
+def _plain_kind(
     option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
 ) -> SequenceKind:
     """Return the kind of a sequence, resolving "auto" by the bounds or sigma that are given.
@@ -54,7 +116,6 @@ def resolve_kind(
     With bounds (0, 1), or with neither, "auto" is "beta_binomial" if both 0 and 1, and nothing else, have arrived. If
     all outcomes are 0, they may be amounts.
     """
-    one_of("kind", option, KIND_OPTIONS)
     if option != "auto":
         return option
     if bounds not in (None, (0, 1)):

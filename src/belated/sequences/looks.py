@@ -20,6 +20,9 @@ from belated.sequences.design import Design
 from belated.sequences.intervals import BandPoint
 from belated.summaries.sums import Sums
 
+#: The work of finding a p-value of one arm or cell, in units of `jit.ready`.
+LIMIT_STEPS = 30_000
+
 #: A score from which on a p-value, exp(-score), is 0 in floats.
 _ENOUGH = 746.0
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import one_of
 from belated.base.columns import Array
-from belated.base.errors import LogError, OptionError, argument
+from belated.base.errors import LogError
 from belated.base.text import count, one_line
 from belated.estimation.estimators import ESTIMATORS
 from belated.kernels import jit
@@ -24,9 +23,9 @@ from belated.kernels.sequence_bounds import ROUNDING, NormalRange
 from belated.log.clock import Clock
 from belated.log.events import Events
 from belated.log.log import Log
-from belated.sequences.design import KIND_OPTIONS, Design, KindOption, SequenceKind
-from belated.sequences.looks import LookReach, Looks
-from belated.sequences.versions import deviation
+from belated.sequences.design import Design
+from belated.sequences.looks import LIMIT_STEPS, LookReach, Looks
+from belated.sequences.versions import require_later, require_same_form, require_same_values
 from belated.summaries.maturing import Exposure, Happened, matured_outcomes
 from belated.summaries.sums import Sums
 
@@ -34,29 +33,6 @@ from belated.summaries.sums import Sums
 #: effective number of rows whose window has closed, the skewness and the doubt of their sum.
 LEAST_CLOSED, LEAST_EVENTS = 10, 2
 OPEN_WINDOWS = NormalRange(least_size=25.0, most_skew=0.5, most_doubt=0.2)
-
-#: The work of finding a p-value of one arm, in units of `jit.ready`.
-_LIMIT_STEPS = 30_000
-
-
-def maturing_kind(
-    option: KindOption, events: Events, bounds: tuple[float, float] | None, sigma: float | None
-) -> SequenceKind:
-    """Return the kind of a sequence while windows are open; raise if there is none of that kind."""
-    indicator = events.measure == "indicator"
-    one_of("kind", option, KIND_OPTIONS)
-    useless = bounds is not None and not (indicator and bounds == (0, 1))
-    if option in ("bernstein", "sub_gaussian") or useless or sigma is not None:
-        raise OptionError(
-            "While windows are open, a sequence uses no bounds and no sigma. For one that does, count only rows whose "
-            "window has closed: sequence(log.closed(), ...), or --closed-only."
-        )
-    if option == "beta_binomial" and not indicator:
-        raise OptionError(
-            f"{argument('kind')} is 'beta_binomial', but the outcome is a {events.measure}, not whether an event "
-            "happened; use kind='asymptotic'."
-        )
-    return "beta_binomial" if indicator and option != "asymptotic" else "asymptotic"
 
 
 def _design_of(log: Log) -> tuple[object, ...]:
@@ -169,7 +145,7 @@ class MaturingLooks(Looks):
     def follow(self, log: Log, moments: Array) -> None:
         """Look at a log at some times."""
         if self.design.is_binary:
-            jit.ready(len(moments) * len(log.arms) * _LIMIT_STEPS)
+            jit.ready(len(moments) * len(log.arms) * LIMIT_STEPS)
         lives = self._lives(log)
         self.states += [lives.at(moment) for moment in moments]
         self.times += [moment.item() for moment in moments]
@@ -177,21 +153,17 @@ class MaturingLooks(Looks):
 
     def follow_later(self, log: Log) -> None:
         """Look at a later version of the log at its as-of time; raise if it is another log."""
-        if _design_of(log) != _design_of(self._logs[-1]):
-            raise OptionError(
-                "`update` needs a later version of the same log, with the same arms, type of times and window."
-            )
+        require_same_form(_design_of(log), _design_of(self._logs[-1]), "arms, type of times and window")
         now = log.even_moments(1)[-1:]
-        if now[0] < self.times[-1]:
-            raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
+        require_later(now[0], self.times[-1])
+        differ = (
+            f"what had been assigned or had happened by the last look, {self.clock.text(self.times[-1])}, differs. If "
+            "events are recorded late, give the lag."
+        )
         before, known = self._lives(log).at(self.times[-1]), self.states[-1]
         for name in ("mean", "rows", "open", "events"):
             scale = np.sqrt(known.variance) if name == "mean" else 0.0
-            if (deviation(getattr(before, name), getattr(known, name), scale) > 1).any():
-                raise LogError(
-                    "This log is not a later version of the same one: what had been assigned or had happened by the "
-                    f"last look, {self.clock.text(self.times[-1])}, differs. If events are recorded late, give the lag."
-                )
+            require_same_values(getattr(before, name), getattr(known, name), scale, lambda _: differ)
         self.follow(log, now)
 
     def sums(self, look: int) -> Sums:

@@ -15,7 +15,7 @@ from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.estimate import Estimate
-from belated.estimation.target import contrast_name, default_pairs
+from belated.estimation.target import contrast_name, default_pairs, pair_index
 from belated.log.clock import Moment, MomentLike
 from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
@@ -25,25 +25,23 @@ from belated.sequences.design import (
     Design,
     KindOption,
     SequenceKind,
-    bounds_with_cap,
     kind_text,
     plan_design,
     read_bounds,
     resolve_kind,
 )
-from belated.sequences.history import History, later_arrivals, read_arrivals
+from belated.sequences.history import ArrivedRows, History, later_arrivals, read_arrivals
 from belated.sequences.intervals import BandPoint, interval, score_null, silence
 from belated.sequences.looks import Followed, Looks
-from belated.sequences.maturing import MaturingLooks, maturing_kind
-from belated.sequences.record import ArrivedRows
-from belated.sequences.standardised import StandardisedLooks, standardised_kind
+from belated.sequences.maturing import MaturingLooks
+from belated.sequences.standardised import StandardisedLooks
 from belated.summaries.segments import NO_SEGMENTS, segment_index
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def sequence(
+def sequence(  # noqa: PLR0913
     log: Data,
     kind: KindOption = "auto",
     *,
@@ -115,18 +113,10 @@ def sequence(
         memory = _rows_of_segment(memory, segment)
     if memory.segments:
         memory = memory.known_at_closing()
-    arrivals, limits = ArrivedRows.of(memory), read_bounds(bounds)
-    events = memory.events
-    if events is not None:
-        kind, limits = maturing_kind(kind, events, limits, sigma), None
-    if memory.segments:
-        kind = standardised_kind(kind, memory, arrivals, limits, sigma)
-        limits = None
-    if memory.cap is not None and kind != "asymptotic" and not memory.segments and events is None:
-        limits = bounds_with_cap(limits, memory.cap, arrivals)
-        kind = "bernstein" if kind == "auto" else kind
+    arrivals, events = ArrivedRows.of(memory), memory.events
+    chosen, limits = resolve_kind(kind, memory, arrivals, read_bounds(bounds), sigma)
     design = plan_design(
-        resolve_kind(kind, arrivals, limits, sigma),
+        chosen,
         memory.arms,
         level=level,
         target=max(len(memory), 1) if target is None else whole("target", target, least=1),
@@ -285,13 +275,7 @@ class ConfidenceSequence(Table):
 
     def contrast(self, arm: Label, baseline: Label, *, together: int = 1) -> SequenceAnswer:
         """Return the current interval and test of a contrast; `together` is the number of simultaneous contrasts."""
-        return self._answer(*self._pair(arm, baseline), whole("together", together, least=1))
-
-    def _pair(self, arm: Label, baseline: Label) -> tuple[int, int]:
-        a, b = arm_index(self.arms, arm), arm_index(self.arms, baseline)
-        if a == b:
-            raise OptionError(f"A contrast needs two different arms; both are {arm!r}.")
-        return a, b
+        return self._answer(*pair_index(self.arms, arm, baseline), whole("together", together, least=1))
 
     def contrasts(self, baseline: Label = None, *, simultaneous: bool = False) -> SequenceAnswers:
         """Return the contrasts of every arm with a baseline, or of all pairs if there is none.
@@ -370,7 +354,7 @@ class ConfidenceSequence(Table):
         `together` is the number of simultaneous sequences. For comparison, the result also has single-look intervals,
         which are valid at one time chosen in advance, not at all times.
         """
-        a, b = (arm_index(self.arms, arm), None) if baseline is None else self._pair(arm, baseline)
+        a, b = (arm_index(self.arms, arm), None) if baseline is None else pair_index(self.arms, arm, baseline)
         threshold, looks = self.design.threshold(whole("together", together, least=1)), range(len(self._followed.times))
         estimate, low, high = np.array([self._interval(look, a, b, threshold) for look in looks]).T
         estimates = [self.fixed(look) for look in looks]
@@ -402,10 +386,10 @@ class ConfidenceSequence(Table):
 
     def _title(self) -> str:
         last_look = self._followed.clock.text(self._followed.times[-1])
-        n = int(self._followed.arrived.sum())
+        arrivals = count(int(self._followed.arrived.sum()), "arrival")
         what = "" if self.cap is None else f" of {self.fixed().estimand},"
         kind = f"{percent(self.level)} {kind_text(self.kind)} confidence sequence"
-        return f"{kind}{what} as of {last_look}, {n:,} arrivals; narrowest at {self.target:,} assignments"
+        return f"{kind}{what} as of {last_look}, {arrivals}; narrowest at {count(self.target, 'assignment')}"
 
     def _columns(self) -> list[Column]:
         answers = [self.arm(arm) for arm in self.arms]
@@ -489,8 +473,8 @@ class StandardisedSequence(LookedSequence):
         return log.known_at_closing()
 
     def _title(self) -> str:
-        of = f", standardised to the log's mix of {len(self.segments)} segments, tested at {len(self.moments)} looks"
-        return super()._title() + of
+        mix, looks = count(len(self.segments), "segment"), count(len(self.moments), "look")
+        return f"{super()._title()}, standardised to the log's mix of {mix}, tested at {looks}"
 
 
 class MaturingSequence(LookedSequence):
@@ -513,7 +497,9 @@ class MaturingSequence(LookedSequence):
         last, now = self._followed.clock.text(self._followed.times[-1]), self._looked.states[-1]
         windows = f"{count(int(now.rows.sum()), 'closed window')} and {int(now.open.sum()):,} open"
         looks = count(len(self.moments), "look")
-        return f"{kind}{what} as of {last}, {windows}; tested at {looks}; narrowest at {self.target:,} assignments"
+        return (
+            f"{kind}{what} as of {last}, {windows}; tested at {looks}; narrowest at {count(self.target, 'assignment')}"
+        )
 
     def _columns(self) -> list[Column]:
         answers, now = [self.arm(arm) for arm in self.arms], self._looked.states[-1]

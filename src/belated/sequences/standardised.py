@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.columns import Array, Label
-from belated.base.errors import LogError, OptionError, argument
+from belated.base.errors import LogError
 from belated.base.text import one_line
 from belated.estimation.estimators import ESTIMATORS, evaluate
 from belated.kernels import jit
@@ -23,38 +23,16 @@ from belated.kernels import sequence_bounds as kernel
 from belated.kernels.sequence_bounds import ROUNDING, NormalRange
 from belated.log.clock import Clock
 from belated.log.log import Log
-from belated.sequences.design import Design, KindOption, SequenceKind, resolve_kind
-from belated.sequences.looks import LookReach, Looks
-from belated.sequences.record import ArrivedRows
-from belated.sequences.versions import deviation
-from belated.summaries.signs import single_value, single_value_words
+from belated.sequences.design import Design
+from belated.sequences.history import ArrivedRows
+from belated.sequences.looks import LIMIT_STEPS, LookReach, Looks
+from belated.sequences.versions import require_later, require_same_form, require_same_values
+from belated.summaries.signs import Remark, single_value_remark
 from belated.summaries.sums import Sums
 
 #: Where intervals become finite: the effective size of every cell, or its number of 0/1 outcomes; the skewness and the
 #: doubt of the sum over cells.
 OVER_SEGMENTS = NormalRange(least_size=10.0, most_skew=0.5, most_doubt=0.2)
-
-#: The work of finding a p-value of one cell, in units of `jit.ready`.
-_LIMIT_STEPS = 30_000
-
-
-def standardised_kind(
-    option: KindOption, log: Log, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
-) -> SequenceKind:
-    """Return the kind of a sequence over segments; raise if there is none of that kind."""
-    if option in ("bernstein", "sub_gaussian"):
-        raise OptionError(
-            f"{argument('kind')} is {option!r}; a sequence over segments is 'asymptotic' or 'beta_binomial'. Choose "
-            "one segment with `segment=`."
-        )
-    merged = one_line(repr(log.segments[-1])) if log.layout.merged else None
-    if option == "beta_binomial" and merged is not None:
-        raise OptionError(
-            f"{argument('kind')} is 'beta_binomial', which is not possible for segment {merged}, in which segments "
-            "with different probabilities were merged; use kind='asymptotic'."
-        )
-    kind = resolve_kind(option, arrivals, bounds, sigma)
-    return "beta_binomial" if kind == "beta_binomial" and merged is None and log.cap is None else "asymptotic"
 
 
 class CellsAtLook(NamedTuple):
@@ -111,12 +89,6 @@ def _sums_of_looks(log: Log, moments: Array) -> list[Sums]:
     return [log.look_at(moment.item()).sums(parts, plain=False)[0][-1] for moment in moments]
 
 
-def _only_events(sums: Sums) -> str | None:
-    """Return the remark on a log that records only events, if it seems to."""
-    value = single_value(sums)
-    return None if value is None else single_value_words(value, 1 - sums["arrived"].sum() / sums["assigned"].sum())
-
-
 class StandardisedLooks(Looks):
     """What the looks at a log with segments showed; `labels` are the segments at the first look."""
 
@@ -125,38 +97,32 @@ class StandardisedLooks(Looks):
         self.labels = labels
         self._sums: list[Sums] = []
         self._cells: list[CellsAtLook] = []
-        self._only_events: str | None = None
+        self._only_events: Remark | None = None
 
     # ---------------------------------------------------------------- looking
 
     def follow(self, log: Log, moments: Array) -> None:
         """Look at a log at some times."""
         if self.design.is_binary:
-            jit.ready(len(moments) * len(log.cell_anchor) * _LIMIT_STEPS)
+            jit.ready(len(moments) * len(log.cell_anchor) * LIMIT_STEPS)
         sums = _sums_of_looks(log, moments)
         self._sums += sums
         self._cells += [CellsAtLook.of(each) for each in sums]
-        self._only_events = _only_events(sums[-1])
+        self._only_events = single_value_remark(sums[-1])
         self.times += [moment.item() for moment in moments]
 
     def follow_later(self, log: Log) -> None:
         """Look at a later version of the log at its as-of time; raise if it is another log."""
-        if log.arms != self.design.arms or log.clock.unit != self.clock.unit or not log.segments:
-            raise OptionError(
-                "`update` needs a later version of the same log, with the same arms, type of times and segments."
-            )
+        known = (self.design.arms, self.clock.unit, True)
+        require_same_form((log.arms, log.clock.unit, bool(log.segments)), known, "arms, type of times and segments")
         now = log.even_moments(1, ArrivedRows.of(log).last_moment)[-1:]
-        if now[0] < self.times[-1]:
-            raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
+        require_later(now[0], self.times[-1])
         parts, then = [ESTIMATORS["dipw"].parts], self._sums[-1]
         before = log.sums(parts, np.array([self.times[-1]]), plain=False)[0][0]
         same, scale = before.recentred(then.shift), 1 + np.sqrt(then["y2"]).max()
+        differ = f"what had been assigned or had arrived by the last look, {self.clock.text(self.times[-1])}, differs."
         for name in ("assigned", "arrived", "y"):
-            if (deviation(same[name], then[name], scale) > 1).any():
-                raise LogError(
-                    "This log is not a later version of the same one: what had been assigned or had arrived by the "
-                    f"last look, {self.clock.text(self.times[-1])}, differs."
-                )
+            require_same_values(same[name], then[name], scale, lambda _: differ)
         self.follow(log, now)
 
     def sums(self, look: int) -> Sums:
@@ -240,7 +206,7 @@ class StandardisedLooks(Looks):
     def silence(self, arm: int) -> str | None:
         """Return the reason why an arm's interval is infinite; None if it is finite."""
         if self._only_events is not None:
-            return self._only_events
+            return self._only_events.text
         cells, labels = self._cells[-1], self._sums[-1].segments
         name = one_line(repr(self.design.arms[arm]))
         used = (cells.arrived if self.design.is_binary else cells.size)[:, arm]

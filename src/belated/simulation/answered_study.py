@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,19 +37,16 @@ from belated.estimation.standardised import Population, cell_statistics, with_es
 from belated.estimation.target import Target
 from belated.kernels.moments import ARRIVED, ASSIGNED
 from belated.log.log import Log
-from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.simulation.contextual import AnyBandit
 from belated.simulation.performance import Performance
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
+from belated.simulation.simulate import stage_of_logs
 from belated.simulation.views import TargetLike, View
 from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.segments import Segments
 from belated.summaries.sums import Sums
 from belated.summaries.weights import Weights
-
-if TYPE_CHECKING:
-    from belated.simulation.contextual_stage import ContextualStage
-    from belated.simulation.event_stage import EventStage
 
 
 def kinds_of(view: View) -> list[tuple[EstimatorName, IntervalKind]]:
@@ -79,11 +76,11 @@ class AnswerTask:
 
     def __call__(self, horizon: int, start: int, stop: int) -> tuple[tuple[Array, Array], float]:
         """Return the counts of runs, (runs, cells, 2), their answers, (runs, targets, kinds, 4), and the seconds."""
-        stage = self._stage(horizon)
+        stage = stage_of_logs(self.bandit, self.policy, horizon)
         if start == 0:
             stage.log(self.seed, 0)  # compiles if necessary, outside the measured time
         since = time.thread_time()
-        counts = np.empty((stop - start, len(cell_arms(self.bandit)), 2))
+        counts = np.empty((stop - start, len(self.bandit.cell_arms), 2))
         alike: dict[tuple[Label, ...], _Alike] = {}
         estimators = [ESTIMATORS[name] for name in self.view.estimators]
         parts = list(dict.fromkeys(estimator.parts for estimator in estimators))
@@ -106,17 +103,6 @@ class AnswerTask:
                 for j, (name, kind) in enumerate(kinds):
                     answers[some.runs, i, j] = some.answers(target, ESTIMATORS[name], kind, self.view.level)
         return (counts, answers), time.thread_time() - since
-
-    def _stage(self, horizon: int) -> EventStage | ContextualStage:
-        if self.bandit.window is not None:
-            from belated.simulation.event_stage import EventStage
-
-            return EventStage(self.bandit, self.policy, horizon)
-        from belated.simulation.contextual_stage import ContextualStage
-
-        if not isinstance(self.bandit, ContextualBandit):
-            raise OptionError("The bandit has neither segments nor events.")
-        return ContextualStage(self.bandit, self.policy, horizon)
 
 
 def _counts(log: Log) -> Array:
@@ -152,7 +138,7 @@ class _Alike:
 
     def answers(self, target: Target, estimator: Estimator, kind: IntervalKind, level: float) -> Array:
         """Return each run's estimate, standard error and limits, (runs, 4); NaN if it lacks a segment of the target."""
-        if not isinstance(self.bandit, ContextualBandit):
+        if not self.bandit.labels:
             return _limits(combine(self._of_cells(estimator, shares_known=True), target.coefficients, kind), level)
         own, by_segment = self.bandit.labels, target.coefficients.ndim == 2
         needed = own if by_segment else () if target.segment is None else (target.segment,)
@@ -195,7 +181,7 @@ class _Alike:
         if not shares_known:
             known = self._of_cells(estimator, shares_known=True)
             return with_estimated_shares(known, self._rows)
-        if not isinstance(self.bandit, ContextualBandit):
+        if not self.bandit.labels:
             runs = self.plain[estimator.parts]
             return evaluate(_joined(runs), estimator, (len(runs), len(self.bandit.arms)))
         segments = self.sums[estimator.parts]
@@ -266,7 +252,7 @@ class AnsweredStudy(Study):
     @cached_property
     def means(self) -> Array:
         """The true means, by segment and arm."""
-        return self.bandit.mean_matrix if isinstance(self.bandit, ContextualBandit) else super().means
+        return self.bandit.mean_matrix if self.bandit.labels else super().means
 
     def viewed(
         self,

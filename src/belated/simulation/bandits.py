@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from belated.base.checks import one_of, whole
-from belated.base.columns import ByArm, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.text import shown
 from belated.simulation.arms import Arm
@@ -106,3 +108,35 @@ class Bandit:
     def delay(self, label: Label) -> Delay:
         """Return the delays of an arm."""
         return self.delays if isinstance(self.delays, Delay) else self.delays.get(label, none())
+
+    # ---------------------------------------------------------------- the same questions as of a bandit with segments
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels of the segments: none."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Bandit, ...]:
+        """The bandit of each segment: this one, for all units."""
+        return (self,)
+
+    @property
+    def mix(self) -> Array:
+        """The share of each part, in order."""
+        return np.ones(1)
+
+    @property
+    def mean_matrix(self) -> Array:
+        """The true mean of each part and arm, (1, arms)."""
+        return np.array([list(self.means.values())])
+
+    @property
+    def cell_arms(self) -> list[Arm]:
+        """The outcomes of each arm."""
+        return list(self.outcomes.values())
+
+    @property
+    def cell_delays(self) -> list[Delay]:
+        """The delays of each arm."""
+        return [self.delay(label) for label in self.arms]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 
-from belated.base.checks import real, tolerance
+from belated.base.checks import are_shares, real
 from belated.base.columns import Array, ByArm, Label, is_missing
 from belated.base.errors import OptionError
 from belated.base.text import shown
@@ -97,13 +98,18 @@ class ContextualBandit:
             if not isinstance(slope, Mapping):
                 real(f"slopes[{name!r}]", slope)
         for k, arm in enumerate(self.arms):
-            if self.slope_matrix[k].any() and any(bandit.arms[arm].binary for bandit in self.segments.values()):
+            if self.slope_matrix[k].any() and any(bandit.arms[arm].binary for bandit in self.parts):
                 raise OptionError(f"`slopes` has arm {arm!r}, whose outcomes are 0 or 1; slopes need other outcomes.")
+
+    @property
+    def parts(self) -> tuple[Bandit, ...]:
+        """The bandit of each segment, in order."""
+        return tuple(self.segments.values())
 
     @property
     def arms(self) -> tuple[Label, ...]:
         """The labels of the arms."""
-        return tuple(next(iter(self.segments.values())).arms)
+        return tuple(self.parts[0].arms)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -113,12 +119,12 @@ class ContextualBandit:
     @property
     def window(self) -> int | None:
         """The window of events, the same in all segments; None if outcomes are not events."""
-        return next(iter(self.segments.values())).window
+        return self.parts[0].window
 
     @property
     def measure(self) -> Measure | None:
         """What of the events is the outcome."""
-        return next(iter(self.segments.values())).measure
+        return self.parts[0].measure
 
     @cached_property
     def mix(self) -> Array:
@@ -136,7 +142,7 @@ class ContextualBandit:
     @cached_property
     def mean_matrix(self) -> Array:
         """The true mean of each segment and arm, (segments, arms)."""
-        own = np.array([[bandit.means[arm] for arm in self.arms] for bandit in self.segments.values()])
+        own = np.array([[bandit.means[arm] for arm in self.arms] for bandit in self.parts])
         x, slopes = np.array([x.mean for x in self.covariates.values()]), self.slope_matrix
         return np.asarray(own + slopes @ np.where(slopes.any(axis=0), x, 0.0))  # only those with a slope need a mean
 
@@ -154,12 +160,12 @@ class ContextualBandit:
     @property
     def cell_arms(self) -> list[Arm]:
         """The outcomes of each segment and arm, segment by segment."""
-        return [bandit.outcomes[arm] for bandit in self.segments.values() for arm in self.arms]
+        return [bandit.outcomes[arm] for bandit in self.parts for arm in self.arms]
 
     @property
     def cell_delays(self) -> list[Delay]:
         """The delays of each segment and arm, segment by segment."""
-        return [bandit.delay(arm) for bandit in self.segments.values() for arm in self.arms]
+        return [bandit.delay(arm) for bandit in self.parts for arm in self.arms]
 
 
 def _check_mapping(option: str, given: object, form: str) -> None:
@@ -196,7 +202,7 @@ def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
             f"`shares` is {shown(shares)}; it must have a share for each of the segments {list(segments)!r}."
         )
     numbers = [real(f"shares[{label!r}]", share) for label, share in shares.items()]
-    if min(numbers) <= 0 or abs(sum(numbers) - 1) > tolerance(len(numbers)):
+    if min(numbers) <= 0 or not are_shares(numbers):
         raise OptionError(f"`shares` is {shown(dict(shares))}; shares must be above 0 and sum to 1.")
 
 
@@ -204,11 +210,6 @@ def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
 AnyBandit = Bandit | ContextualBandit
 
 
-def cell_arms(bandit: AnyBandit) -> list[Arm]:
-    """Return the outcomes of every arm, or of every segment and arm."""
-    return bandit.cell_arms if isinstance(bandit, ContextualBandit) else list(bandit.outcomes.values())
-
-
-def cell_delays(bandit: AnyBandit) -> list[Delay]:
-    """Return the delays of every arm, or of every segment and arm."""
-    return bandit.cell_delays if isinstance(bandit, ContextualBandit) else [bandit.delay(arm) for arm in bandit.arms]
+def is_plain(bandit: AnyBandit) -> TypeGuard[Bandit]:
+    """Whether a bandit has neither segments nor events; only its runs can be summed without making a log of each."""
+    return isinstance(bandit, Bandit) and bandit.window is None

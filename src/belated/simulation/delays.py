@@ -38,7 +38,7 @@ class Delay(Constructed):
         return _LAWS[self.name].table(self)
 
     def censored(self, never: float) -> Delay:
-        """Return the same delays with a share of outcomes that never arrive."""
+        """Return the same delays with this share of outcomes that never arrive; a second call replaces the share."""
         return replace(self, never=probability("never", never))
 
     def quantile(self, share: float) -> float:

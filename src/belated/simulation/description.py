@@ -215,8 +215,9 @@ def _make(kind: type[Made], given: object, where: str | None) -> Made:
     """Call the constructor that a table names, with the other keys of the table as options."""
     constructors, changes = CONSTRUCTORS[kind.__module__], _CHANGES.get(kind, {})
     table = _check_keys(given, where, needed=("name",))
+    offered = [name for name in constructors if name != "own" or table["name"] == name]  # no file can hold a function
     with _at(where):
-        name = one_of("name", table["name"], constructors)
+        name = one_of("name", table["name"], offered)
     parameters = dict(inspect.signature(constructors[name]).parameters)
     function = {"function": _as_is} if parameters.pop("function", None) else {}  # stands in for one that no table holds
     needed = [option for option, parameter in parameters.items() if parameter.default is parameter.empty]
@@ -317,7 +318,7 @@ def _label(label: object, where: str) -> str | int | float:
 def _target(name: str, given: object, bandit: AnyBandit) -> TargetLike:
     known = tuple(bandit.arms)
     if isinstance(given, Mapping):
-        segments = bandit.labels if isinstance(bandit, ContextualBandit) else ()
+        segments = bandit.labels
         if given.keys() == {"segment", "target"}:
             segment = _arm(f"{name}.segment", given["segment"], segments, "segments")
             return InSegment(segment, _target(f"{name}.target", given["target"], bandit))

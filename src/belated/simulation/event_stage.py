@@ -17,7 +17,7 @@ from belated.log.events import Events
 from belated.log.log import Log
 from belated.log.segments import SegmentColumn
 from belated.simulation.arms import empirical
-from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_delays
+from belated.simulation.contextual import AnyBandit
 from belated.simulation.groups import GroupStart
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
@@ -42,24 +42,22 @@ class EventStage:
         self.window, self.measure = bandit.window, bandit.measure
         self.own = OwnPolicy(policy, len(arms))
         rule = kernel_rule(arms, policy, horizon)
-        segments = list(bandit.segments.values()) if isinstance(bandit, ContextualBandit) else [bandit]
-        mix = bandit.mix if isinstance(bandit, ContextualBandit) else np.ones(1)
-        cells = [each.arms[arm] for each in segments for arm in arms]
+        cells = [part.arms[arm] for part in bandit.parts for arm in arms]
         rate, repeats = np.array([cell.parameters for cell in cells]).T
         self.experiment = experiment.ExperimentArrays(
             arms=kernel_arms(cell.value or empirical([1.0]) for cell in cells),
-            delays=kernel_delays(cell_delays(bandit)), rule=rule, horizon=horizon, last=horizon, peek=False,
+            delays=kernel_delays(bandit.cell_delays), rule=rule, horizon=horizon, last=horizon, peek=False,
         )  # fmt: skip
         self.laws = kernel.EventLaws(
             rate=np.ascontiguousarray(rate),  # one layout, one compilation
             more=repeats / (1 + repeats),
-            bounds=np.cumsum(mix)[:-1],
+            bounds=np.cumsum(bandit.mix)[:-1],
             window=self.window,
             first_only=bandit.measure == "indicator",
             valued=bandit.measure == "sum",
             maturing=policy.maturing,
         )
-        self.start = GroupStart(policy, rule, mix, horizon, len(arms))
+        self.start = GroupStart(policy, rule, bandit.mix, horizon, len(arms))
         self.play = kernel.play if self.own.function is None else kernel.for_own_policy(self.own.plain)
 
     def run(self, seed: int, replication: int) -> EventRun:
@@ -78,8 +76,7 @@ class EventStage:
         """Simulate one replication; return its log as of `wait` steps after the horizon."""
         (segment, code, propensity), (row, age, value) = self.run(seed, replication)
         nothing = np.zeros(self.horizon)
-        labels = self.bandit.labels if isinstance(self.bandit, ContextualBandit) else None
-        held = None if labels is None else SegmentColumn(labels, segment)
+        held = SegmentColumn(self.bandit.labels, segment) if self.bandit.labels else None
         rows = log_of_rows(self.bandit.arms, code, nothing, propensity, nothing, moment=None, segment=held)
         events = Events.of(row, age, value, self.window, self.measure)
         return rows.with_events(events, self.horizon + int(min(wait, self.window)))

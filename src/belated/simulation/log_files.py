@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.documents import csv_text
-from belated.base.errors import MissingLibraryError, OptionError
+from belated.base.errors import OptionError
 from belated.base.files import check_place, write_whole
 from belated.log.log import Log
 from belated.log.segments import unscaled
@@ -66,8 +65,6 @@ def check_log_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     path = check_place(path, inputs)
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError(f"`{path}` must end in .csv or .parquet.")
-    if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
-        raise MissingLibraryError("pyarrow is not installed; run `pip install pyarrow`, or write .csv.")
     return path
 
 

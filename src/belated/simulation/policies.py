@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from belated.base.checks import positive, real, tolerance, whole
+from belated.base.checks import check_shares, positive, real, whole
 from belated.base.columns import Array, ByArm
 from belated.base.errors import OptionError
 from belated.base.text import shown
@@ -75,8 +75,7 @@ def fixed(shares: ByArm[float]) -> Policy:
     if not isinstance(shares, Mapping):
         raise OptionError(f"`shares` is {shown(shares)}; it must map each arm to its probability.")
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
-    if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > tolerance(len(numbers)):
-        raise OptionError(f"`shares` is {shown(dict(shares))}; probabilities must not be negative and must sum to 1.")
+    check_shares("`shares`", dict(shares), list(numbers.values()))
     return Policy(name="fixed", shares=numbers)
 
 

@@ -28,7 +28,7 @@ from belated.estimation.intervals import (
 from belated.estimation.target import Target
 from belated.kernels.moments import ARRIVED, ASSIGNED
 from belated.simulation import study_files
-from belated.simulation.contextual import AnyBandit, cell_arms
+from belated.simulation.contextual import AnyBandit
 from belated.simulation.moments import sums_of_runs
 from belated.simulation.performance import Performance
 from belated.simulation.policies import Policy
@@ -120,7 +120,7 @@ class Study(Table):
     @cached_property
     def centres(self) -> Array:
         """The values subtracted from outcomes in the moments, by arm."""
-        return np.array([arm.centre for arm in cell_arms(self.bandit)])
+        return np.array([arm.centre for arm in self.bandit.cell_arms])
 
     def viewed(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from belated.base.checks import whole
 from belated.base.columns import Array, Label
@@ -14,9 +15,13 @@ from belated.log.log import Log
 from belated.log.rows import LogColumns
 from belated.log.segments import SegmentColumn
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.simulation.contextual import AnyBandit, ContextualBandit, is_plain
 from belated.simulation.policies import Policy
 from belated.summaries.covariates import Covariates
+
+if TYPE_CHECKING:
+    from belated.simulation.contextual_stage import ContextualStage
+    from belated.simulation.event_stage import EventStage
 
 #: The largest horizon; row numbers must fit the calendar of arrivals.
 _LONGEST = 2**31 - 3
@@ -56,17 +61,24 @@ def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, rep
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
         raise OptionError(f"{argument('replication')} is {shown(replication)}; it must be below 2**32.")
-    if bandit.window is not None:
-        from belated.simulation.event_stage import EventStage
-
-        return EventStage(bandit, policy, steps).log(seed, replication)
-    if isinstance(bandit, ContextualBandit):
-        from belated.simulation.contextual_stage import ContextualStage
-
-        return ContextualStage(bandit, policy, steps).log(seed, replication)
+    if not is_plain(bandit):
+        return stage_of_logs(bandit, policy, steps).log(seed, replication)
     from belated.simulation.stage import Stage
 
     return log_of_rows(bandit.arms, *Stage(bandit, policy, steps).rows(seed, replication), moment=steps)
+
+
+def stage_of_logs(bandit: AnyBandit, policy: Policy, horizon: int) -> EventStage | ContextualStage:
+    """Return what simulates the logs of a bandit with segments or events."""
+    if bandit.window is not None:
+        from belated.simulation.event_stage import EventStage
+
+        return EventStage(bandit, policy, horizon)
+    from belated.simulation.contextual_stage import ContextualStage
+
+    if not isinstance(bandit, ContextualBandit):
+        raise OptionError("The bandit has neither segments nor events.")
+    return ContextualStage(bandit, policy, horizon)
 
 
 def log_of_rows(
@@ -113,7 +125,7 @@ def check(bandit: object, policy: object) -> None:
         raise OptionError(f"`bandit` is {shown(bandit)}; it must be a Bandit or a ContextualBandit.")
     if not isinstance(policy, Policy):
         raise OptionError(f"`policy` is {shown(policy)}; it must be a policy, such as policies.epsilon_greedy().")
-    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in cell_arms(bandit)):
+    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in bandit.cell_arms):
         other = " or the indicator of events" if bandit.window is not None else ""
         raise OptionError(f"`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms{other}.")
     if policy.maturing and bandit.window is None:

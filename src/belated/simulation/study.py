@@ -21,7 +21,7 @@ from belated.estimation.estimators import MATURING, SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval, check_interval
 from belated.simulation.answered_study import AnsweredStudy, AnswerTask
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import AnyBandit, ContextualBandit
+from belated.simulation.contextual import AnyBandit, is_plain
 from belated.simulation.crew import run
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
@@ -43,7 +43,7 @@ Piece = tuple[int, int, int]
 PieceResult = tuple[tuple[Array, ...], float]
 
 
-def study(
+def study(  # noqa: PLR0913
     bandit: AnyBandit,
     policy: Policy,
     horizons: int | Sequence[int],
@@ -130,12 +130,12 @@ def study(
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
     task: Callable[[int, int, int], PieceResult]
-    if isinstance(bandit, ContextualBandit) or bandit.window is not None:
-        if as_published:
-            raise OptionError("`as_published` is for bandits without segments and events, as in the published code.")
-        task = AnswerTask(bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view, maturing=bool(maturing))
-    else:
+    if is_plain(bandit):
         task = _Task(bandit=bandit, policy=policy, seed=seed, peek=bool(as_published), wait=float(wait))
+    elif as_published:
+        raise OptionError("`as_published` is for bandits without segments and events, as in the published code.")
+    else:
+        task = AnswerTask(bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view, maturing=bool(maturing))
     done = run(task, pieces, total, workers or os.cpu_count() or 1, executor, progress)
     moments: dict[int, Array] = {}
     answers: dict[int, Array] = {}
@@ -168,9 +168,9 @@ def study(
 
 def step_cost(bandit: AnyBandit, policy: Policy) -> float:
     """Return the approximate duration of a step in nanoseconds, with the sums of several estimators."""
-    if isinstance(bandit, ContextualBandit) or bandit.window is not None:
-        return STEP_COSTS.get(policy.name, 0) + LOG_COST + 20 * len(bandit.arms)
-    return STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
+    if is_plain(bandit):
+        return STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
+    return STEP_COSTS.get(policy.name, 0) + LOG_COST + 20 * len(bandit.arms)
 
 
 def _horizons(given: int | Sequence[int]) -> list[int]:

@@ -20,7 +20,7 @@ from belated.base.text import shown
 from belated.estimation.target import Target
 from belated.kernels.moments import ARRIVED, ASSIGNED, MOMENTS
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import AnyBandit, ContextualBandit
+from belated.simulation.contextual import AnyBandit, is_plain
 from belated.simulation.description import bandit_from, bandit_to, policy_from, policy_to
 from belated.simulation.policies import Policy
 from belated.simulation.views import View
@@ -48,7 +48,7 @@ class Fields(TypedDict):
 
 def check_saved(bandit: AnyBandit) -> Bandit:
     """Return the bandit of a study that can be saved; raise otherwise."""
-    if isinstance(bandit, ContextualBandit) or bandit.window is not None:
+    if not is_plain(bandit):
         raise OptionError(
             "A study of a bandit with segments or events cannot be saved: it does not keep the sums of its runs. Write "
             "its rows, such as with `to_json()` or `--format json`."

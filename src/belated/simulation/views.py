@@ -17,7 +17,7 @@ from belated.estimation.by_segment import is_by_segment, policy_by_segment
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval, check_interval
 from belated.estimation.target import Target, read_target
-from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.simulation.contextual import AnyBandit
 from belated.summaries.segments import segment_index
 
 #: A target as users give it: an arm, a pair of arms, coefficients by arm, a policy by segment, or a `Target`. Type
@@ -103,7 +103,7 @@ def read_known_target(bandit: AnyBandit, given: TargetLike, *, option: str = "ta
 
 
 def _read(bandit: AnyBandit, given: TargetLike, option: str) -> Target:
-    arms, segments = tuple(bandit.arms), bandit.labels if isinstance(bandit, ContextualBandit) else ()
+    arms, segments = tuple(bandit.arms), bandit.labels
     if isinstance(given, InSegment):
         if not segments:
             raise OptionError(f"`{option}` contains {given!r}, but the bandit has no segments.")
@@ -117,23 +117,21 @@ def _read(bandit: AnyBandit, given: TargetLike, option: str) -> Target:
 
 def true_value(bandit: AnyBandit, target: Target) -> float:
     """Return the true value of a target; only arms in it need a mean."""
-    weights, means = target.coefficients, np.array(list(bandit.means.values()))
-    if isinstance(bandit, ContextualBandit):
-        weights, means = cell_weights(bandit, target), bandit.mean_matrix
+    weights, means = cell_weights(bandit, target), bandit.mean_matrix
     return float(weights[weights != 0] @ means[weights != 0])
 
 
-def cell_weights(bandit: ContextualBandit, target: Target) -> Array:
+def cell_weights(bandit: AnyBandit, target: Target) -> Array:
     """Return the coefficients of the means of each segment and arm in a target, (segments, arms)."""
     shares = bandit.mix
-    if target.segment is not None:
+    if bandit.labels and target.segment is not None:
         shares = (np.arange(len(shares)) == bandit.labels.index(target.segment)).astype(np.float64)
     return np.asarray(shares[:, np.newaxis] * target.coefficients)
 
 
 def is_binary(bandit: AnyBandit) -> bool:
     """Whether every outcome is 0 or 1."""
-    return all(arm.binary for arm in cell_arms(bandit))
+    return all(arm.binary for arm in bandit.cell_arms)
 
 
 def read_interval(bandit: AnyBandit, given: object) -> Interval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
 from belated.base.text import Unit, count, one_line
 from belated.summaries.evidence import SHARE_WITH_EVENT
+
+if TYPE_CHECKING:
+    from belated.summaries.maturing import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +49,14 @@ def no_cap() -> dict[str, None]:
     return {"cap": None, "capped": None, "capped_share": None}
 
 
-def read_cap(cap: object) -> float:
-    """Return a cap given by a user, or raise if it is invalid."""
-    return real("cap", cap)
+def read_cap(cap: object, measure: Measure | None = None) -> float:
+    """Return a cap given by a user, or raise if it is invalid; `measure` is what a log of events counts."""
+    value = real("cap", cap)
+    if measure == "indicator":
+        raise OptionError(
+            f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
+        )
+    return value
 
 
 def check_cap(cap: float, lowest: float, arrived: int) -> None:

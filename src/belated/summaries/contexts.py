@@ -20,10 +20,13 @@ from belated.base.columns import Array
 EARLIEST, STRETCH, LATER = 5_000, 1_250, 4
 
 #: Rows below which a log is too short to tell.
-_SHORT = 100
+SHORT = 100
 
 #: How far a probability must swing, in units of sqrt(p (1 - p)): with no arrival in between, or with some.
 _QUIET, _LOUD = 0.2, 0.3
+
+#: The smallest unit: estimates of small probabilities from a few draws would swing far in a smaller one.
+_LEAST_UNIT = 0.25
 
 #: Swings in so many units of their jitter are not jitter.
 _BEYOND_JITTER = 5.0
@@ -31,8 +34,8 @@ _BEYOND_JITTER = 5.0
 #: The jitter of probabilities from 25 Monte Carlo draws, and that below which it does not matter.
 _LARGE_JITTER, _SMALL_JITTER = 0.2, 0.005
 
-#: The median swing of independent normal values of standard deviation 1.
-_MEDIAN_SWING = 0.314
+#: The upper quartile of the swings of independent normal values of standard deviation 1.
+_USUAL_SWING = 0.924
 
 #: Swings that count: how many, and the share of the triples of rows that may show them.
 _FEW_QUIET, _QUIET_SHARE, _FEW_LOUD, _LOUD_SHARE = 3, 0.01, 6, 0.06
@@ -43,11 +46,17 @@ _OTHER = 0.4
 #: Rows before a row whose average its probability is held against.
 _BEFORE = 8
 
+#: Probabilities that differ by less are the same, but for rounding.
+_SAME = 1e-9
+
 #: What sums must show: standard errors, and as how many equal terms.
 _BLATANT_Z, _TERMS = 3.72, 15
 
 #: Probabilities that are looked at together, so that they stay in the processor's cache.
 _CACHED = 1 << 14
+
+#: Probabilities from which the jitter is estimated, at most.
+_MOST_JITTER = 1 << 20
 
 Finding = Literal["quiet", "loud", "outcomes", "jitter", "none", "unknown"]
 
@@ -109,7 +118,8 @@ class Swings(NamedTuple):
     quiet, quiet_swings : int
         Triples of rows with no arrival in between, and those that swing, by more than jitter.
     jitter : float
-        The standard deviation of a probability about its smooth course, from quiet triples, in sqrt(p (1 - p)).
+        The standard deviation of a probability about its smooth course, from quiet triples, in sqrt(p (1 - p)): that of
+        the arm for which it is largest.
     typical : float
         The same as a probability.
     late, late_swings, all_swings : int
@@ -156,25 +166,26 @@ def swings(glimpse: Glimpse) -> Swings:
     full = glimpse.p.ndim == 2
     p = glimpse.p if full else glimpse.p[:, np.newaxis]
     paths = glimpse.groups(by_arm=not full) or [np.zeros(0, np.intp)]
-    size, unit, still, late, at = (
-        np.concatenate(columns) for columns in zip(*(_triples(i, p, quiet, whole) for i in paths), strict=True)
-    )
-    jitter = float(np.median(size[still])) / _MEDIAN_SWING if still.any() else 0.0
-    beyond = _QUIET if jitter > _LARGE_JITTER else max(_QUIET, _BEYOND_JITTER * jitter)
-    loud = size > _LOUD if glimpse.in_order else np.zeros(len(size), bool)
+    first, middle, last = np.concatenate([_triples(path, whole) for path in paths], axis=1)
+    size = _largest_swings(p, first, middle, last)
+    constant = glimpse.arrivals is None and bool((p == p[:1]).all())  # whatever arrived between them
+    still, late = (quiet[first] == quiet[last]) | constant, middle >= len(quiet) / 2
+    jitter, typical = _jitter(p, first[still], middle[still], last[still])
+    beyond = 0.0 if jitter > _LARGE_JITTER else _BEYOND_JITTER * jitter
+    loud = size > max(_LOUD, beyond) if glimpse.in_order else np.zeros(len(size), bool)
     other = expected = 0.0
     judged = sum(map(len, paths))
     if full and judged:
         in_vain = _in_vain(glimpse)
-        other, expected = float(in_vain[at[loud]].sum()), float(in_vain.sum() / judged * loud.sum())
+        other, expected = float(in_vain[middle[loud]].sum()), float(in_vain.sum() / judged * loud.sum())
     z, terms = _outcomes_follow(glimpse, whole)
     return Swings(
         rows=judged,
         full=full,
         quiet=int(still.sum()),
-        quiet_swings=int((still & (size > beyond)).sum()),
+        quiet_swings=int((still & (size > max(_QUIET, beyond))).sum()),
         jitter=jitter,
-        typical=jitter * float(np.median(unit[still])) if still.any() else 0.0,
+        typical=typical,
         late=int(late.sum()) if glimpse.in_order else 0,
         late_swings=int((loud & late).sum()),
         all_swings=int(loud.sum()),
@@ -223,34 +234,54 @@ def _in_vain(glimpse: Glimpse) -> Array:
         arrived = np.isfinite(y)
         mean = float(y[arrived].mean()) if arrived.any() else 0.0
         p = glimpse.p[rows]
-        in_vain[rows] = (p[:, glimpse.code[rows[0]]] < p.max(axis=1) - 1e-9) & ~(arrived & (y > mean))
+        in_vain[rows] = (p[:, glimpse.code[rows[0]]] < p.max(axis=1) - _SAME) & ~(arrived & (y > mean))
     return in_vain
 
 
-def _triples(rows: Array, p: Array, quiet: Array, whole: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Return of each triple of rows that follow each other what `swings` reads.
-
-    The size of its swing, and the unit of it, sqrt(p (1 - p)); whether no outcome arrived in between; whether it is in
-    the later half of the rows; and its middle row.
-    """
+def _triples(rows: Array, whole: Array) -> Array:
+    """Return the first, the middle and the last rows of the triples of rows that follow each other in one stretch."""
     same = whole[rows[:-2]] == whole[rows[2:]]
-    first, middle, last = rows[:-2][same], rows[1:-1][same], rows[2:][same]
-    size, unit = np.zeros((2, len(middle)))
+    return np.stack([rows[:-2][same], rows[1:-1][same], rows[2:][same]])
+
+
+def _jitter(p: Array, first: Array, middle: Array, last: Array) -> tuple[float, float]:
+    """Return `Swings.jitter` and `Swings.typical` from quiet triples.
+
+    It is told by the upper quartile of an arm's swings in triples in which its probability moves: the largest swing of
+    many arms is larger than their jitter, and the estimate of a small probability is often the same in all three rows.
+    """
+    every = max(1, math.ceil(len(middle) * p.shape[1] / _MOST_JITTER))
+    first, middle, last = first[::every], middle[::every], last[::every]
+    if not len(middle):
+        return 0.0, 0.0
+    size, unit = _swings_of_arms(p[first], p[middle], p[last])
+    moves = (np.abs(p[middle] - p[first]) > _SAME) | (np.abs(p[last] - p[middle]) > _SAME)
+    moved = np.count_nonzero(moves, axis=0)
+    quartile = np.maximum(3 * (moved - 1) // 4, 0)[np.newaxis]
+    usual = np.take_along_axis(np.sort(np.where(moves, size, np.inf), axis=0), quartile, axis=0)[0]
+    usual[moved == 0] = 0.0
+    arm = int(usual.argmax())
+    jitter = float(usual[arm]) / _USUAL_SWING
+    return jitter, jitter * float(np.median(unit[:, arm]))
+
+
+def _largest_swings(p: Array, first: Array, middle: Array, last: Array) -> Array:
+    """Return the size of the largest swing of any arm, by triple."""
+    largest = np.zeros(len(middle))
     block = max(1, _CACHED // p.shape[1])
     for start in range(0, len(middle), block):
         some = slice(start, start + block)
-        size[some], unit[some] = _largest_swings(p[first[some]], p[middle[some]], p[last[some]])
-    return size, unit, quiet[first] == quiet[last], middle >= len(quiet) / 2, middle
+        size, _ = _swings_of_arms(p[first[some]], p[middle[some]], p[last[some]])
+        largest[some] = size.max(axis=1)
+    return largest
 
 
-def _largest_swings(first: Array, middle: Array, last: Array) -> tuple[Array, Array]:
-    """Return the size and the unit of the largest swing of any arm, by triple."""
+def _swings_of_arms(first: Array, middle: Array, last: Array) -> tuple[Array, Array]:
+    """Return the size of the swing of each arm, and its unit, sqrt(p (1 - p)), by triple and arm."""
     there, back = middle - first, last - middle
     mean = np.clip((first + middle + last) / 3, 0.0, 1.0)
-    unit = np.maximum(np.sqrt(mean * (1 - mean)), 1e-6)
-    size = np.where(there * back < 0, np.minimum(np.abs(there), np.abs(back)), 0.0) / unit
-    arm = size.argmax(axis=1)[:, np.newaxis]
-    return np.take_along_axis(size, arm, axis=1)[:, 0], np.take_along_axis(unit, arm, axis=1)[:, 0]
+    unit = np.maximum(np.sqrt(mean * (1 - mean)), _LEAST_UNIT)
+    return np.where(there * back < 0, np.minimum(np.abs(there), np.abs(back)), 0.0) / unit, unit
 
 
 def _outcomes_follow(glimpse: Glimpse, whole: Array) -> tuple[float, float]:
@@ -310,7 +341,7 @@ def contexts(swings: Swings) -> Finding:
         unit. "jitter": they move a little from row to row, as Monte Carlo estimates do. "none" of these; or "unknown":
         the log cannot show it.
     """
-    if swings.rows < _SHORT:
+    if swings.rows < SHORT:
         return "unknown"
     # a policy that learns from something else than the outcome swings away from what it tried
     is_blind = swings.full and swings.expected_other > 0 and special.pdtr(swings.other, swings.expected_other) < 0.01
@@ -323,7 +354,8 @@ def contexts(swings: Swings) -> Finding:
         return "outcomes"
     if swings.jitter > _SMALL_JITTER and swings.quiet >= 2 * _FEW_QUIET:
         return "jitter"
-    return "none" if swings.full or swings.quiet >= 30 else "unknown"
+    enough = swings.quiet + swings.late > 0 if swings.full else swings.quiet >= 30
+    return "none" if enough else "unknown"
 
 
 def joined(parts: Sequence[Glimpse]) -> Glimpse:

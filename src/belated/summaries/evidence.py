@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import NO_DIFFERENCE
+from belated.base.checks import NO_DIFFERENCE, TINY
 from belated.base.columns import Array, Label
 from belated.summaries.contexts import Swings
 from belated.summaries.maturing import Measure
@@ -36,7 +37,10 @@ FEW = 30
 #: The number of bins of delays, which are narrow for short delays and wide for long ones.
 DELAY_BINS = 48
 
-#: A delay or an age this close to the end of a bin, in bins, is at the end.
+#: The bin of rows whose outcome has not arrived, after those of delays.
+NOT_ARRIVED = DELAY_BINS + 1
+
+#: A delay or an age this close to the end of a bin, in bins, is at the end: rounding must not move it beyond.
 BIN_ROUNDING = 1e-9
 
 #: With more rows, only the earliest are used for `Evidence.dependence`.
@@ -47,9 +51,6 @@ AT_MEAN = 1e-6
 
 #: Copies are reported only if at least this many rows are different; and the number of rows examined first.
 COPIES, LOOKED_AT = 20, 64
-
-#: Replaces a probability of 0 in logarithms.
-TINY = 1e-300
 
 #: Delays are multiples of a unit if they are so up to this share of it, because times may be rounded. A unit shorter
 #: than this share of the shortest delay does not matter.
@@ -81,7 +82,7 @@ class FollowUp(NamedTuple):
         return float(self.look - self.first) / 2000 or 1.0
 
     def early_until(self, rows: int) -> int | float:
-        """Return the same; if there are many rows, when about the earliest `ENOUGH` of them had been assigned."""
+        """Return `old_until`; if there are many rows, when about the earliest `ENOUGH` of them had been assigned."""
         if rows <= ENOUGH:
             return self.old_until
         return min(self.old_until, self.first + type(self.first)((self.last - self.first) * (ENOUGH / rows)))
@@ -110,6 +111,31 @@ class ArrivalCounts:
     delays: Array
     counts: Array
     followed: float
+
+
+class DelayBins(NamedTuple):
+    """Bins of delays and ages t, by log(1 + t / unit) / step: narrow for short ones and wide for long ones."""
+
+    unit: float
+    step: float
+
+    @classmethod
+    def of(cls, mean: float, longest: float) -> DelayBins | None:
+        """Return the bins of delays; None if all are 0, or so short or long that multiples of them are no numbers."""
+        unit = mean / 10
+        if not (longest > 0 and TINY < unit < 1 / TINY):
+            return None
+        return cls(unit, math.log1p(longest / unit) / DELAY_BINS)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of bins of delays, with that of rows without outcome, and of ages."""
+        return NOT_ARRIVED + 1, DELAY_BINS + 1
+
+    @property
+    def ends(self) -> Array:
+        """The upper ends of the bins."""
+        return np.asarray(self.unit * np.expm1(self.step * np.arange(DELAY_BINS + 1)))
 
 
 class Recorded(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -76,5 +76,5 @@ def read_outcome_model(model: ModelLike) -> OutcomeModel:
         return model
     if isinstance(model, str):
         names = [name for name in _KINDS if name != "given"]
-        return OutcomeModel(cast(ModelName, one_of("outcome_model", model, names)))
+        return OutcomeModel(one_of("outcome_model", model, names))
     return OutcomeModel("given", given=model)

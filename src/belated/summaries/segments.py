@@ -156,6 +156,11 @@ class Segments:
         return len(self.cells.arms) // len(self.labels)
 
     @property
+    def arm_labels(self) -> tuple[Label, ...]:
+        """The labels of the arms; those of `cells` are pairs (segment, arm)."""
+        return tuple(label[1] for label in self.cells.arms[: self.arms])  # type: ignore[index]
+
+    @property
     def rows(self) -> Array:
         """The number of rows of each segment."""
         return np.asarray(self.cells["assigned"].reshape(len(self.labels), self.arms).sum(axis=1))
@@ -170,9 +175,10 @@ class Segments:
         total = own.sum(axis=0)
         total[:, W_MAX] = own[:, :, W_MAX].max(axis=0)
         cap = None if cells.cap is None else Cap(cells.cap.value, cells.cap.above.reshape(n, arms).sum(axis=0))
-        labels = tuple(label[1] for label in cells.arms[:arms])  # type: ignore[index]  # pairs (segment, arm)
         spread = about.spread.reshape(-1, n, arms).sum(axis=1)
-        return replace(cells, arms=labels, shift=shift, spread=spread, own=total, cap=cap, pairs=None, segments=self)
+        return replace(
+            cells, arms=self.arm_labels, shift=shift, spread=spread, own=total, cap=cap, pairs=None, segments=self
+        )
 
     def __add__(self, other: Segments) -> Segments:
         labels = tuple(dict.fromkeys((*self.labels, *other.labels)))
@@ -192,9 +198,8 @@ class Segments:
         if labels == self.labels:
             return self
         arms = self.arms
-        names = tuple(label[1] for label in self.cells.arms[:arms])  # type: ignore[index]
         empty = type(self.cells).empty(
-            cell_labels(labels, names), self.cells.weights, self.cells.outcome_model,
+            cell_labels(labels, self.arm_labels), self.cells.weights, self.cells.outcome_model,
             None if self.cells.cap is None else self.cells.cap.value,
         )  # fmt: skip
         place = np.array([labels.index(label) for label in self.labels])

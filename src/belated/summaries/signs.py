@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base import special
-from belated.base.checks import NO_DIFFERENCE
+from belated.base.checks import NO_DIFFERENCE, TINY
 from belated.base.columns import Array
 from belated.base.multiplicity import sidak_p_value
 from belated.base.text import count, p_words
@@ -219,7 +219,7 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
             continue
         mean = y[:, k].sum() / n.sum()
         square = y2[:, k] - 2 * mean * y[:, k] + n * mean**2  # of each period about the arm's mean
-        if not square.sum() > NO_DIFFERENCE * n.sum() * max(mean**2, 1e-300):
+        if not square.sum() > NO_DIFFERENCE * n.sum() * max(mean**2, TINY):
             continue
         variance = square.sum() / (n.sum() - 1)
         away = shapes - (shapes @ n / n.sum())[:, np.newaxis]
@@ -486,15 +486,21 @@ def positive_remark(most: float) -> Remark:
     return Remark(finding, POSITIVE_ADVICE)
 
 
-def single_value_remark(value: float, missing: float) -> Remark:
+def one_value_remark(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> Remark | None:
+    """Return the remark on a log whose outcomes are all equal; None if `one_value`, of the same arguments, is."""
+    value = one_value(assigned, arrived, y, y2, shift)
+    return None if value is None else _equal_outcomes(value, float(1 - arrived.sum() / assigned.sum()))
+
+
+def single_value_remark(sums: Sums) -> Remark | None:
+    """Return `one_value_remark` for the sums of a log."""
+    return one_value_remark(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
+
+
+def _equal_outcomes(value: float, missing: float) -> Remark:
     """Return the remark on a log whose outcomes are all equal; `missing` is the share of rows without outcome."""
     finding = f"Every outcome that has arrived is {value:g}, and {missing:.0%} of the rows have no outcome."
     return Remark(finding, single_value_advice(value))
-
-
-def single_value_words(value: float, missing: float) -> str:
-    """Return the remark as one text."""
-    return single_value_remark(value, missing).text
 
 
 def single_value_advice(value: float) -> str:

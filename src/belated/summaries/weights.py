@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -212,7 +212,7 @@ def read_weights(weights: WeightsLike) -> Weights:
         return weights
     if isinstance(weights, str):
         names = [name for name in _KINDS if name != "given"]
-        return Weights(cast(WeightsName, one_of("weights", weights, names)))
+        return Weights(one_of("weights", weights, names))
     return Weights("given", given=weights)
 
 

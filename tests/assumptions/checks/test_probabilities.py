@@ -145,3 +145,14 @@ def test_weights_that_leave_hardly_anything_of_many_outcomes_are_red():
     log = bl.Log(np.zeros(60, dtype=int), np.random.default_rng(1).normal(size=60), p, arms=[0, 1])
     check = bl.diagnose(log)["effective size"]
     assert (check.light, check.numbers["effective_size"][0] < 5) == ("red", True)
+
+
+@pytest.mark.parametrize("arms", [3, 6, 12])
+def test_thirty_rows_of_equal_weight_are_not_fewer_than_30(arms):
+    def found(rows):
+        log = bl.Log(np.repeat(np.arange(arms), rows), np.arange(rows * arms) % 3, "uniform", arms=list(range(arms)))
+        return bl.diagnose(log)
+
+    assert found(30)["effective size"].light == "green"
+    assert "Every arm has fewer" not in found(5)["effective size"].finding
+    assert found(4)["variance sums"].light == "amber"

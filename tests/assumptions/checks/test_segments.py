@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from contextual_policies import contextual
 from naive.diagnosis import naive_covariate_arrival, naive_covariate_choice
-from segmented_logs import contextual
 
 import belated as bl
 from belated.summaries.signs import arrival_by_covariates, choice_by_covariates
@@ -96,6 +96,22 @@ def test_p_values_agree_with_a_slow_twin():
     covariates = log.evidence().covariates
     np.testing.assert_allclose(arrival_by_covariates(covariates), naive_covariate_arrival(log), rtol=1e-8)
     np.testing.assert_allclose(choice_by_covariates(covariates), naive_covariate_choice(log), rtol=1e-8)
+
+
+def test_covariates_of_rows_after_the_as_of_time_do_not_count():
+    rng, first = np.random.default_rng(1), slice(150)
+    arm, y, p = rng.integers(0, 2, 300), rng.normal(size=300), np.full((300, 2), 0.5)
+    x = {
+        "growing": np.arange(300.0) ** 2,
+        "gaps": np.where(np.arange(300) % 3, np.arange(300.0), np.nan),
+        "later": np.repeat([2.0, 5.0], 150),
+    }
+    known = bl.Log(arm[first], y[first], p[first], covariates={name: each[first] for name, each in x.items()})
+    one, other = (
+        bl.diagnose(log)["covariates, choice"].numbers["p_value_by_covariate"]
+        for log in (bl.Log(arm, y, p, covariates=x, as_of=150), known)
+    )
+    assert one == pytest.approx(other)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.6])

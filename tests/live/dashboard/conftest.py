@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+from browsers import WAIT
 from served import Reply, Served, serving
 
 import belated as bl
@@ -19,9 +20,6 @@ from belated.live.rehearsal import STEP, rehearse
 from belated.live.storage import system_clock
 from belated.live.store import Store, open_storage
 from belated.live.tokens import make_token
-
-#: How long a browser waits for anything, in milliseconds: longer than a busy machine takes.
-WAIT = 300_000
 
 RATES = {"Plain": 0.10, "Emoji": 0.15, "Question": 0.11, "Your name": 0.30}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import belated as bl
-from belated.live.dashboard.changing import actions, made_words, read_change
+from belated.live.dashboard.changing import actions, change_done, read_change
 from belated.live.design import snapshot
 
 REASON = {"reason": "why not"}
@@ -138,6 +138,6 @@ def test_a_policy_that_would_fail_is_said_before(exp):
 def test_every_change_is_said_to_be_made(exp):
     exp.pause_arm("C")
     whats = {*possible(exp), "stop", "add_segment", "create", "revoke"}
-    assert all(made_words(what).endswith(".") for what in whats)
-    assert len({made_words(what) for what in whats}) == len(whats) == 11
-    assert made_words("<script>") == ""
+    assert all(change_done(what).endswith(".") for what in whats)
+    assert len({change_done(what) for what in whats}) == len(whats) == 11
+    assert change_done("<script>") == ""

@@ -6,7 +6,7 @@ import pytest
 
 import belated as bl
 from belated.live.dashboard.creating import CREATE_FIELDS, create, read_creation
-from belated.live.dashboard.forms import Given
+from belated.live.dashboard.forms import FormValues
 from belated.simulation.description import policy_to
 
 #: What the form holds when its page is opened, and what must be filled in.
@@ -78,12 +78,12 @@ def test_without_its_tick_it_is_a_draft(store):
     ids=str,
 )
 def test_thompson_sampling_fits_the_outcome(outcome, name):
-    given = Given(FIRST | outcome, CREATE_FIELDS)
+    given = FormValues(FIRST | outcome, CREATE_FIELDS)
     assert policy_to(read_creation(given)["policy"])["name"] == name
 
 
 def test_lines_are_arms_and_blank_ones_are_none():
-    given = Given(FIRST | {"arms": "\r\n  A \r\n\r\nB b\r\n", "segments": " DE\n\nFR "}, CREATE_FIELDS)
+    given = FormValues(FIRST | {"arms": "\r\n  A \r\n\r\nB b\r\n", "segments": " DE\n\nFR "}, CREATE_FIELDS)
     options = read_creation(given)
     assert (options["arms"], options["segments"]) == (["A", "B b"], ["DE", "FR"])
 

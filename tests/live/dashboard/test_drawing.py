@@ -5,9 +5,11 @@ import re
 import numpy as np
 import pytest
 from live.dashboard.conftest import Time
+from reports.samples import read_table
 
 import belated as bl
-from belated.live.dashboard.drawing import MOST_ROWS, draw
+from belated.live.dashboard.cutting import MOST_ROWS
+from belated.live.dashboard.drawing import answered, as_report, draw
 from belated.live.dashboard.history import read_history
 from belated.live.storage import system_clock
 from belated.live.store import Store, open_storage
@@ -67,6 +69,22 @@ def test_however_few_outcomes_there_are(store, time, kind, arms, segments):
             assert found.lead
             assert found.soundness
             assert found.answer
+
+
+def test_many_arms_without_a_baseline_are_compared_at_one_look_as_in_the_report(store, time, tmp_path):
+    """At every look, all pairs are followed, as what was known once stays known when arms are added."""
+    arms = [f"arm {k}" for k in range(9)]
+    exp = store.create("nine", arms=arms, policy=bl.policies.uniform(), outcome=bl.live.binary(), planned_rows=900)
+    run(exp.start(), time, {arm: 0.1 if k else 0.9 for k, arm in enumerate(arms)}, rows=900, batch=300)
+    answer = exp.answer()
+    sections = answered(answer, as_report(answer, answer.log, answer.log.evidence()))
+    once = next(section for section in sections if section.name == "differences").parts[0].sheet.columns[0]
+    assert (once.name, list(once.values)) == ("arm, minus arm 0", arms[1:])
+    page = answer.report(tmp_path / "nine.html").read_text(encoding="utf-8")
+    assert [row[0] for row in read_table(page, "The differences in numbers")] == arms[1:]
+    assert len(answer.contrasts) == 36
+    always = next(section for section in sections if section.name == "always").parts[0]
+    assert "the 8 clearest of 36, `belated live answer` has all" in always.sheet.caption
 
 
 def test_too_few_outcomes_to_call_an_arm_best_are_said(store):
@@ -209,3 +227,22 @@ def test_a_build_up_that_is_cut_shows_whole_ages_up_to_the_last(store, time):
     assert len(rows) == 6
     assert [row[1] for row in rows] == ["A", "B", "C"] * 2
     assert rows[-1][0] == "12 hours"
+
+
+def test_of_many_arms_those_are_shown_that_say_most(store, time):
+    arms = [f"arm {k}" for k in range(12)]
+    shares = dict.fromkeys(arms, 0.02) | {"arm 10": 0.4, "arm 11": 0.4}
+    exp = store.create("many", arms=arms, policy=bl.policies.fixed(shares), outcome=bl.live.binary()).start()
+    run(exp, time, dict.fromkeys(arms, 0.5))
+    found = drawn(exp)
+    arriving, draws = found.arrivals[0].parts[0], found.soundness[0].parts[0]
+    assert [row[0] for row in arriving.sheet.rows][-2:] == ["arm 10", "arm 11"]
+    assert arriving.caption.endswith("The 8 arms that most units got are shown, of 12.")
+    away = {row[0]: abs(float(row[-1])) for row in draws.sheet.rows}
+    assert draws.sheet.caption.startswith(
+        "Units by arm, and what the probabilities predict, where they differ most; 8 of"
+    )
+    log = exp.log()
+    units, chances = np.bincount(log.code, minlength=12), log.propensity[0]
+    every = np.abs(units - 2400 * chances) / np.sqrt(2400 * chances * (1 - chances))
+    assert sorted(away.values()) == pytest.approx(sorted(every)[4:], abs=0.01)

@@ -4,7 +4,7 @@ import pytest
 
 import belated as bl
 from belated.base.checks import fraction
-from belated.live.dashboard.forms import FormField, Given, duration, needed, perhaps, real, whole
+from belated.live.dashboard.forms import FormField, FormValues, duration, needed, perhaps, real, whole
 
 FIELDS = [FormField("level", "Coverage", "How often."), FormField("name", "Name", "Whose.")]
 
@@ -45,7 +45,7 @@ def test_a_duration_is_explained_in_words_of_the_form():
 
 
 def test_what_is_wrong_is_said_beside_its_field_and_by_its_label():
-    given = Given({"level": " 95 ", "name": "  Ada\n"}, FIELDS)
+    given = FormValues({"level": " 95 ", "name": "  Ada\n"}, FIELDS)
     assert given.read("level", lambda text: fraction("level", real(text))) is None
     assert given.read("name", needed) == "Ada"
     assert given.errors == {"level": "Coverage is 95.0; it must lie strictly between 0 and 1."}
@@ -53,7 +53,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_by_its_label():
 
 
 def test_the_first_thing_that_is_wrong_counts():
-    given = Given({"level": "x"}, FIELDS)
+    given = FormValues({"level": "x"}, FIELDS)
     given.read("level", real)
     given.read("level", whole)
     given.read("name", needed, about="level")

@@ -15,7 +15,7 @@ from live.dashboard.conftest import opened
 
 import belated as bl
 from belated.live.schema import TABLES
-from belated.live.service import logs
+from belated.live.service import journal
 from belated.live.tokens import make_token, tokens
 
 EXPERIMENT = {"experiment": "subject line"}
@@ -311,7 +311,7 @@ def test_changes_by_forms_are_logged(own_site, caplog):
         seen = str(len(own_site.store.experiment("subject line").changes()))
         own_site.post("/changes?experiment=subject+line", change | {"seen": seen})
         own_site.post("/tokens", {"label": "secret", "scope-ask": "yes", "expires": "1d"})
-    lines = [logs.JsonLines().format(each) for each in caplog.records if each.name == "belated.service"]
+    lines = [journal.JsonLines().format(each) for each in caplog.records if each.name == "belated.service"]
     assert [json.loads(line)["route"] for line in lines] == ["POST /new", "POST /changes", "POST /tokens"]
     assert all(isinstance(json.loads(line)["token"], int) for line in lines)
     assert "secret" not in str(lines)

@@ -12,7 +12,7 @@ from served import Served, serving
 
 from belated.live.service import Settings
 from belated.live.service.protocol import _Outgoing
-from belated.live.service.serving import configured
+from belated.live.serving import configured
 from tests.live.service.conftest import ASK, nothing_stored
 
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
@@ -234,7 +234,7 @@ def test_what_cannot_be_read_is_refused_after_the_requests_before_it(served, req
 def test_blank_lines_are_no_request(place):
     """A connection on which only blank lines come is closed, also after a reply."""
     store = place.create()._store
-    with serving(store, Settings(reading_seconds=0.4)) as served, served.connect() as connection:
+    with serving(store, Settings(reading_seconds=2)) as served, served.connect() as connection:
         connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert read_reply(connection)[0].startswith(b"HTTP/1.1 200")
         connection.sendall(b"\r\n")
@@ -244,12 +244,12 @@ def test_blank_lines_are_no_request(place):
 
 def test_a_connection_that_is_not_used_again_is_closed_without_a_word(place, monkeypatch):
     """One that is used stays open, however many requests come."""
-    monkeypatch.setattr("served.configured", lambda app: configured(app, timeout_keep_alive=1))
-    with serving(place.create()._store, Settings(reading_seconds=0.2)) as served, served.connect() as connection:
-        for _ in range(8):
+    monkeypatch.setattr("served.configured", lambda app: configured(app, timeout_keep_alive=2))
+    with serving(place.create()._store, Settings(reading_seconds=1)) as served, served.connect() as connection:
+        for _ in range(6):
             connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert read_reply(connection)[0].startswith(b"HTTP/1.1 200")
-            time.sleep(0.2)
+            time.sleep(0.5)
         assert connection.recv(10) == b""
 
 

@@ -67,6 +67,7 @@ def test_the_same_seed_gives_the_same_plan():
         ({"half_width": 0.1, "policy": None}, "`policy` is missing"),
         ({"half_width": 0.1, "target": ("A", "C")}, "'C'"),
         ({"half_width": 0.1, "bandit": 3}, "must be a Bandit"),
+        ({"half_width": 0.1, "bandit": "log.csv", "policy": None}, "`bandit` is 'log.csv'; it must be a Bandit, a "),
         ({"half_width": 0.1, "replications": 3}, "`replications` is 3"),
         ({"half_width": 0.1, "per_day": 0}, "`per_day` is 0"),
         ({"half_width": 0.1, "bandit": bl.Bandit({k: N() for k in "ABC"})}, "`target` is missing"),

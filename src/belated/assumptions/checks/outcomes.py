@@ -27,10 +27,9 @@ from belated.summaries.signs import (
     drift,
     is_sparse,
     most_recorded,
-    one_value,
+    one_value_remark,
     positive_remark,
     single_value_advice,
-    single_value_remark,
     trend,
 )
 
@@ -90,10 +89,9 @@ def recorded(evidence: Evidence) -> Verdict:
     totals = evidence.totals
     old, soon = totals["old"], totals["soon"]
     numbers = {"lowest": by_arm(evidence, evidence.low), "recorded": by_arm(evidence, soon / old)}
-    value = one_value(totals["assigned"], totals["arrived"], totals["y"], totals["y2"], evidence.shift)
-    if value is not None:
-        missing = float(1 - totals["arrived"].sum() / totals["assigned"].sum())
-        return Verdict("red", *single_value_remark(value, missing), numbers)
+    remark = one_value_remark(totals["assigned"], totals["arrived"], totals["y"], totals["y2"], evidence.shift)
+    if remark is not None:
+        return Verdict("red", *remark, numbers)
     lowest, most = float(np.nanmin(evidence.low, initial=math.inf)), most_recorded(old, soon)
     if not math.isfinite(lowest):
         return no_outcome(numbers)

@@ -24,7 +24,7 @@ from belated.assumptions.checks.check import (
 from belated.base.checks import TOLERANCE
 from belated.base.columns import Array
 from belated.base.text import count, p_words
-from belated.summaries.contexts import contexts
+from belated.summaries.contexts import SHORT, contexts
 from belated.summaries.evidence import FEW, Evidence
 from belated.summaries.signs import (
     BLATANT,
@@ -211,8 +211,11 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
             "unit, name what it looked at as the segment."
         )
         return Verdict("amber", finding, advice, numbers)
-    if sign == "unknown" and swings.full:
+    if sign == "unknown" and swings.full and swings.rows < SHORT:
         return Verdict("grey", f"{count(swings.rows, 'row')} are too few to tell.", numbers=numbers)
+    if sign == "unknown" and swings.full:
+        finding = "Between which rows nothing arrived is not known, nor the order of rows of one time."
+        return Verdict("grey", finding, numbers=numbers)
     if sign == "unknown":
         finding = "Only the chosen arm's probability is logged, and too few rows of an arm have no arrival in between."
         return Verdict("grey", finding, "Log every arm's probability.", numbers)
@@ -284,7 +287,7 @@ def _share_of_all_rows(evidence: Evidence) -> Array | None:
 def effective_size(evidence: Evidence) -> Verdict:
     """Judge the smallest effective sample size."""
     w, w2 = evidence.totals["w"], evidence.totals["w2"]
-    size = np.where(w2 > 0, w**2 / w2, 0.0)
+    size = np.round(np.where(w2 > 0, w**2 / w2, 0.0), 9)  # five equal weights are 5, in whichever order they are added
     numbers = {"effective_size": by_arm(evidence, size)}
     k = int(np.argmin(size))
     finding = f"Smallest effective sample size: {size[k]:,.0f} ({arm_name(evidence, k)})"
@@ -310,7 +313,7 @@ def effective_size(evidence: Evidence) -> Verdict:
 @check("variance sums", condition="A5", asks="The sums behind the standard errors are stable.")
 def variance_sums(evidence: Evidence) -> Verdict:
     """Judge how precisely the sums of squared weights are known, and whether the rate of arrival is steady."""
-    error = np.sqrt(evidence.totals["w4"]) / evidence.totals["w2"]
+    error = np.round(np.sqrt(evidence.totals["w4"]) / evidence.totals["w2"], 9)  # four equal weights: 0.5
     p_value = math.nan
     if evidence.within is None:
         p_value = steady_arrival(evidence.coarse_cells("old"), evidence.coarse_cells("soon"))

@@ -11,7 +11,7 @@ from belated.base.errors import OptionError, PolicyError
 from belated.base.tables import Column
 from belated.base.text import count, one_line
 from belated.live.dashboard.creating import POLICY_FIELDS, read_policy
-from belated.live.dashboard.forms import FormField, Given, needed
+from belated.live.dashboard.forms import FormField, FormValues, needed
 from belated.live.dashboard.history import policy_words
 from belated.live.deciding import decide
 from belated.live.design import Snapshot, read_text, snapshot
@@ -121,7 +121,7 @@ class RequestedChange:
         self.act(author=author, reason=self.reason)
 
 
-def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[RequestedChange | None, Action, Given]:
+def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[RequestedChange | None, Action, FormValues]:
     """Return the change that a form asks for; None if something is wrong with it."""
     with exp._store.storage.reading() as session:
         about = snapshot(session, exp.name)
@@ -131,7 +131,7 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[RequestedChan
         state = "a draft" if about.state == "draft" else about.state
         raise OptionError(f"This cannot be done while the experiment is {state}; load its page again.")
     action = possible[what]
-    given = Given(form, action.all_fields)
+    given = FormValues(form, action.all_fields)
     reason = given.read("reason", lambda text: read_text("reason", needed(text), 2000))
     change = _CHANGES[what](exp, about, given)
     if given.errors or change is None or reason is None:
@@ -142,7 +142,7 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[RequestedChan
 _Proposal = tuple[str, list[str], Sheet | None, Callable[..., object]]
 
 
-def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
+def _start(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal:
     shares = count(len(about.offered), "arm")
     effects = [
         f"It takes units from now on, and decides among {shares}.",
@@ -151,7 +151,7 @@ def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
     return f"Start {_name(about)}?", effects, None, exp.start
 
 
-def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
+def _stop(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal | None:
     label = given.read("final", lambda text: one_of("final", text, ("", *_final_arms(about))))
     if label is None:
         return None
@@ -169,10 +169,10 @@ def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
     return f"Stop {_name(about)}?", effects, None, lambda **who: exp.stop(final, **who)
 
 
-def _close(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
+def _close(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal:
     status = exp.status()
     lost = (
-        ""
+        " A unit whose window is open counts for the age that it has reached."
         if exp.setup.outcome.is_events
         else f" {count(max(status.asked - status.told, 0), 'outcome')} still out will never be known."
     )
@@ -185,7 +185,7 @@ def _close(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
 
 
 def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callable[..., _Proposal | None]:
-    def propose(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
+    def propose(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal | None:
         label = given.read("arm", lambda text: one_of("arm", text, about.labels))
         if label is None:
             return None
@@ -200,7 +200,7 @@ def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callabl
     return propose
 
 
-def _add_arm(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
+def _add_arm(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal | None:
     def new(text: str) -> str:
         if read_text("arm", needed(text)) in about.labels:
             raise OptionError("The experiment has or had an arm of this name; choose another one.")
@@ -217,7 +217,7 @@ def _add_arm(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None
     return f"Add {_quoted(label)}?", [*effects, *problem], sheet, lambda **who: exp.add_arm(label, **who)
 
 
-def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
+def _add_segment(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal | None:
     def new(text: str) -> str:
         if read_text("segment", needed(text)) in about.segments:
             raise OptionError("The experiment has a segment of this name; choose another one.")
@@ -230,7 +230,7 @@ def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | 
     return f"Add the segment {_quoted(label)}?", effects, None, lambda **who: exp.add_segment(label, **who)
 
 
-def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
+def _set_policy(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal | None:
     policy = read_policy(given, about.labels, exp.setup.outcome)
     if policy is None:
         return None
@@ -242,7 +242,7 @@ def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | N
     return "Change the policy?", [*effects, *problem], sheet, lambda **who: exp.set_policy(policy, **who)
 
 
-_CHANGES: dict[str, Callable[[Experiment, Snapshot, Given], _Proposal | None]] = {
+_CHANGES: dict[str, Callable[[Experiment, Snapshot, FormValues], _Proposal | None]] = {
     "start": _start,
     "stop": _stop,
     "close": _close,
@@ -305,7 +305,7 @@ def _name(about: Snapshot) -> str:
     return _quoted(about.name)
 
 
-def made_words(what: str) -> str:
+def change_done(what: str) -> str:
     """Say that a change was made."""
     done = {
         "start": "The experiment was started.",

@@ -8,7 +8,7 @@ from belated.base.checks import Options, fraction, one_of, positive
 from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
-from belated.live.dashboard.forms import FormField, Given, duration, needed, perhaps, real, whole
+from belated.live.dashboard.forms import FormField, FormValues, duration, needed, perhaps, real, whole
 from belated.live.deciding import check_policy, thompson_for
 from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
 from belated.live.experiment import Experiment
@@ -148,7 +148,7 @@ CREATE_FIELDS = (
 )
 
 
-def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome | None) -> Policy | None:
+def read_policy(given: FormValues, labels: Sequence[str], outcome: outcomes.Outcome | None) -> Policy | None:
     """Return the policy of a form; what is wrong is said beside its fields."""
     choices = {value for value, _ in POLICIES}
     name = given.read("policy", lambda text: one_of("policy", text, tuple(choices)))
@@ -179,7 +179,7 @@ def _shares(text: str) -> dict[str, float]:
     return {label.strip(): real(share.strip()) for label, _, share in lines}
 
 
-def read_outcome(given: Given) -> outcomes.Outcome | None:
+def read_outcome(given: FormValues) -> outcomes.Outcome | None:
     """Return the outcome of a form."""
     kind = given.read("outcome", lambda text: one_of("outcome", text, outcomes.KINDS))
     if kind == "events":
@@ -205,7 +205,7 @@ def _segments(text: str) -> list[str]:
     return read_segments([line.strip() for line in text.splitlines() if line.strip()])
 
 
-def read_creation(given: Given) -> Options | None:
+def read_creation(given: FormValues) -> Options | None:
     """Return the options of `Store.create` that a form holds; None if something is wrong."""
     name = given.read("name", lambda text: read_text("name", needed(text)))
     labels = given.read("arms", _arms)
@@ -239,9 +239,9 @@ def _one_arm(text: str, labels: Sequence[str] | None) -> str:
     return read_text("baseline", text, LONGEST)
 
 
-def create(store: Store, form: Mapping[str, str], author: str) -> tuple[Experiment | None, Given]:
+def create(store: Store, form: Mapping[str, str], author: str) -> tuple[Experiment | None, FormValues]:
     """Create an experiment; without one, the form says why not."""
-    given = Given(form, CREATE_FIELDS)
+    given = FormValues(form, CREATE_FIELDS)
     options = read_creation(given)
     if options is None:
         return None, given

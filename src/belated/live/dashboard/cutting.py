@@ -1,4 +1,4 @@
-"""Few rows: tables of a report with as many rows as a page that is live can have."""
+"""Tables of a report, cut to the number of rows that a live page shows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MOST_ROWS = 8
 
 
 def cut(section: Section, order: Sequence[int] | None = None) -> Section:
-    """Return a section whose tables have so many rows, the first of an order; the report has all."""
+    """Return a section whose tables have at most `MOST_ROWS` rows, the first of an order; the report has all."""
     return replace(section, parts=tuple(cut_part(part, order) for part in section.parts))
 
 
 def cut_part(part: Part, order: Sequence[int] | None = None) -> Part:
-    """Return a part whose table has so many rows, the first of an order."""
+    """Return a part whose table has at most `MOST_ROWS` rows, the first of an order."""
     sheet = part.sheet
     if sheet is None or len(sheet.columns[0].values) <= MOST_ROWS:
         return part

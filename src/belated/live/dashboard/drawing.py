@@ -15,11 +15,13 @@ from belated.base.errors import OptionError
 from belated.base.tables import Column
 from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer
+from belated.estimation.target import shown_baseline
 from belated.live.answers import LiveAnswer
 from belated.live.dashboard.cutting import MOST_ROWS, cut, cut_part, rows_of
 from belated.live.dashboard.history import ExperimentHistory
 from belated.log.data import Data
 from belated.reports import charts
+from belated.reports.analysis import window_words
 from belated.reports.gather import arrivals, chosen
 from belated.reports.layout import Part, Section, Sheet, look, pair_name
 from belated.reports.narrative import strongest
@@ -89,36 +91,36 @@ def as_report(answer: LiveAnswer, log: Data, evidence: Evidence) -> Report:
     """Return the parts of a report that pages show, made from an answer."""
     estimate = answer.estimate
     assert estimate is not None  # noqa: S101 - there are outcomes
-    baseline = answer.setup.baseline
+    baseline = shown_baseline(estimate.arms, answer.setup.baseline)
     buildup = None if estimate.maturity is None else estimate.buildup()
     several = len(estimate.arms) > 1
-    maturity = estimate.maturity
     return Report(
         title=answer.name,
         estimate=estimate,
         baseline=baseline,
         contrasts=estimate.contrasts(baseline, lift=True) if several else None,
         sequence=answer.sequence,
-        arrivals=None if buildup else _few(arrivals(evidence, dates=log.clock.unit is not None)),
+        arrivals=None if buildup else _busiest(arrivals(evidence, dates=log.clock.unit is not None), evidence),
         chosen=chosen(log, evidence),
         buildup=buildup,
         outcome=log.outcome_name,
-        within=log.within if maturity is None else maturity.text(maturity.window),
+        within=window_words(log, estimate),
     )
 
 
-def _few(arrivals: Arrivals | None) -> Arrivals | None:
-    """Return the arrivals of the first arms."""
+def _busiest(arrivals: Arrivals | None, evidence: Evidence) -> Arrivals | None:
+    """Return the arrivals of the arms that most units got."""
     if arrivals is None or len(arrivals.arms) <= MOST_ROWS:
         return arrivals
-    first = slice(MOST_ROWS)
+    units = evidence.sums["assigned"].sum(axis=0)
+    shown = sorted(np.argsort(-units, kind="stable")[:MOST_ROWS].tolist())
     return replace(
         arrivals,
-        arms=arrivals.arms[first],
-        share=arrivals.share[first],
-        arrived=arrivals.arrived[first],
-        still_out=arrivals.still_out[first],
-        overdue=arrivals.overdue[first],
+        arms=tuple(arrivals.arms[k] for k in shown),
+        share=arrivals.share[shown],
+        arrived=arrivals.arrived[shown],
+        still_out=arrivals.still_out[shown],
+        overdue=arrivals.overdue[shown],
     )
 
 
@@ -221,15 +223,15 @@ def always(answer: LiveAnswer, report: Report) -> Section:
     places = _clearest([each for _, each in pairs])
     rows = [
         charts.ForestRow(
-            label=pair_name(report, *pair),
+            label=pair_name(report, *one.parts),
             estimate=one.estimate,
             low=_finite(each.shown[0]),
             high=_finite(each.shown[1]),
             std_error=one.std_error,
-            look=look(report, pair[0]),
+            look=look(report, one.parts[0]),
             unit=one.unit,
         )
-        for (one, each), pair in ((pairs[i], report.pairs[i]) for i in places)
+        for one, each in (pairs[i] for i in places)
     ]
     sheet = [_names(answer), *_always_columns(answer)]
     title = "Differences, with intervals that hold at every look"
@@ -427,7 +429,11 @@ def versions(history: ExperimentHistory) -> list[Section]:
 def arrived(report: Report) -> list[Section]:
     """Show when outcomes arrive, or how events build up."""
     arriving, building = arrivals_section(report), buildup_section(report)
-    sections = [] if arriving is None else [cut(arriving)]
+    sections = []
+    if arriving is not None and report.arrivals is not None:
+        (part,), shown, arms = arriving.parts, len(report.arrivals.arms), len(report.estimate.arms)
+        words = f" The {shown} arms that most units got are shown, of {arms:,}." if shown < arms else ""
+        sections.append(replace(arriving, parts=(replace(part, caption=f"{part.caption}{words}"),)))
     if building is not None and building.parts[0].sheet is not None:
         rows, arms = len(building.parts[0].sheet.columns[0].values), len(report.estimate.arms)
         last = rows - arms * max(MOST_ROWS // arms, 1)  # the last ages say most
@@ -453,9 +459,12 @@ def draws(log: Data, evidence: Evidence) -> list[Section]:
         Column("difference", (np.round(drawn - expected) + 0.0).tolist(), "count"),
         Column("in standard errors", away.tolist(), "statistic"),
     ]
+    furthest = np.argsort(-np.nan_to_num(np.abs(away), nan=-1.0), kind="stable")[:MOST_ROWS]
+    words = "Units by arm, and what the probabilities predict"
+    words += ", where they differ most" if len(evidence.arms) > MOST_ROWS else ""
     part = Part(
         charts=_drawn_over_time(log, evidence),
-        sheet=Sheet("Units by arm, and what the probabilities predict", columns),
+        sheet=Sheet(words, columns),
         caption="Share of units that each arm got so far, minus its mean probability (line); at each moment, 95% of "
         "draws by chance lie in the band.",
     )
@@ -463,7 +472,8 @@ def draws(log: Data, evidence: Evidence) -> list[Section]:
     intro = (
         "Arms are drawn by chance with the logged probabilities. Differences beyond 4 standard errors are no chance."
     )
-    return [cut(Section(name="draws", link="Draws", heading=heading, intro=intro, parts=(part,)))]
+    section = Section(name="draws", link="Draws", heading=heading, intro=intro, parts=(part,))
+    return [cut(section, sorted(furthest.tolist()))]
 
 
 def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:

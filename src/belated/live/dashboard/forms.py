@@ -40,7 +40,7 @@ class FormField(NamedTuple):
     only: str = ""
 
 
-class Given:
+class FormValues:
     """What was typed into a form.
 
     Parameters
@@ -65,8 +65,8 @@ class Given:
 
     def refuse(self, name: str, error: BelatedError) -> None:
         """Say what is wrong beside a field; the first thing counts."""
-        said = error.told(lambda argument, value: self._labels.get(argument, argument) + (f" {value}" if value else ""))
-        self.errors.setdefault(name, said[:1].upper() + said[1:])
+        sentence = error.worded(lambda name, value: self._labels.get(name, name) + (f" {value}" if value else ""))
+        self.errors.setdefault(name, sentence[:1].upper() + sentence[1:])
 
 
 def needed(text: str) -> str:

@@ -66,9 +66,13 @@ def read_machine(store: Store, names: list[str]) -> Machine:
         lags = [_lag(session, name) for name in names]
         size, engine = _size(store, session)
     return Machine(
-        load, statistics.median(seconds) if seconds else None, max(seconds, default=None), size, engine,
-        [lag for lag in lags if lag is not None],
-    )  # fmt: skip
+        load=load,
+        median=statistics.median(seconds) if seconds else None,
+        slowest=max(seconds, default=None),
+        size=size,
+        engine=engine,
+        lags=[lag for lag in lags if lag is not None],
+    )
 
 
 def _lag(session: Session, name: str) -> Lag | None:

@@ -56,4 +56,4 @@ def read_overview(exp: Experiment) -> ExperimentOverview:
         rate = max(status.asked - (step - 1), 0) * _MINUTE / max(min(now - made_at, _MINUTE), 1_000_000)
     out = None if exp.setup.outcome.is_events else max(status.asked - status.told, 0)
     age = None if status.made_at is None else max(now - stamp(status.made_at), 0) / 1e6
-    return ExperimentOverview(status, rate, out, age, final)
+    return ExperimentOverview(status=status, per_minute=rate, out=out, age=age, final=final)

@@ -24,7 +24,7 @@ from belated.live.dashboard.shelf import Shelf
 from belated.live.design import Snapshot, snapshot
 from belated.live.errors import OutdatedError
 from belated.live.experiment import Experiment
-from belated.live.service import logs
+from belated.live.service import journal
 from belated.live.service.calls import has_tag
 from belated.live.service.login import PAGE_HEADERS, browser, checked_form, form_key
 from belated.live.service.problems import Problem, problem_of
@@ -87,7 +87,7 @@ def problem_page(request: Request, error: Exception) -> Response:
     """Return a page that says what is wrong, in one sentence."""
     problem = problem_of(error)
     if problem.kind == "internal":
-        logs.failed("(page)", error)
+        journal.failed("(page)", error)
     html = render("problem.html", problem=problem, token=None, form="", path=request.url.path)
     return HTMLResponse(html, problem.status, headers={**PAGE_HEADERS, **problem.headers})
 
@@ -122,7 +122,7 @@ def _moved(path: str, **query: str) -> Response:
 
 def _note(request: Request, token: Token) -> None:
     """Log that a form has changed something, as a change over HTTP is."""
-    logs.note("changed", route=f"POST {request.url.path}", token=token.id)
+    journal.note("changed", route=f"POST {request.url.path}", token=token.id)
 
 
 def _part(request: Request) -> str | None:
@@ -149,7 +149,7 @@ class Pages:
     def _page(self, request: Request, template: str, token: Token, status: int = 200, **values: object) -> Response:
         """Return a page with what all of them share."""
         shared = {"token": token, "form": form_key(request), "path": request.url.path, "tabs": TABS, "lights": LIGHTS}
-        done = changing.made_words(request.query_params.get("done", ""))
+        done = changing.change_done(request.query_params.get("done", ""))
         return reply(request, render(template, **{"done": done, **shared, **values}), status)
 
     # ---------------------------------------------------------------- experiments

@@ -15,7 +15,7 @@ from belated.live.answers import LiveAnswer
 from belated.live.dashboard.drawing import draw
 from belated.live.dashboard.history import ExperimentHistory, change_words, read_history
 from belated.live.dashboard.rendering import render
-from belated.live.service import logs
+from belated.live.service import journal
 
 if TYPE_CHECKING:
     from belated.live.experiment import Experiment
@@ -133,7 +133,7 @@ class Shelf:
         except Exception as error:
             if before is None:
                 raise
-            logs.failed("(page)", error)  # the page goes on with the last one, and says how old it is
+            journal.failed("(page)", error)  # the page goes on with the last one, and says how old it is
         finally:
             taken = time.perf_counter() - began
             self._next[exp.name] = time.monotonic() + max(_LEAST, taken * (1 / _SHARE - 1))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.text import one_line
-from belated.live.dashboard.forms import FormField, Given, duration, needed
+from belated.live.dashboard.forms import FormField, FormValues, duration, needed
 from belated.live.design import read_text
 from belated.live.records import moment
 from belated.live.store import Store
@@ -58,9 +58,11 @@ def listed(store: Store) -> tuple[list[Token], dt.datetime]:
     return list(tokens(store.storage)), now
 
 
-def make(store: Store, form: Mapping[str, str], wanted: Sequence[FormField], owner: Token) -> tuple[str | None, Given]:
+def make(
+    store: Store, form: Mapping[str, str], wanted: Sequence[FormField], owner: Token
+) -> tuple[str | None, FormValues]:
     """Make the token of a form; return its secret, None if something is wrong."""
-    given = Given(form, wanted)
+    given = FormValues(form, wanted)
     allowed = [field.name for field in wanted if field.name.startswith("scope-")]
     scopes = [name.removeprefix("scope-") for name in allowed if form.get(name)]
     label = given.read("label", lambda text: read_text("label", needed(text)))

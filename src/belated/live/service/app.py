@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Scope, Send
 
-from belated.live.service import access, login, logs
+from belated.live.service import access, journal, login
 from belated.live.service.calls import Call, Endpoint, Reply, read_name
 from belated.live.service.problems import PROBLEM_JSON, Problem, decoded, problem_of
 from belated.live.service.protocol import WHOLE
@@ -65,11 +65,11 @@ class App(Starlette):
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncIterator[None]:
             starting = service.begin()
-            logs.note("started")
+            journal.note("started")
             yield
             starting.cancel()
             await asyncio.get_running_loop().run_in_executor(None, service.close)
-            logs.note("stopped")
+            journal.note("stopped")
 
         super().__init__(routes=[*login.routes(service), *routes], lifespan=lifespan)
         self.router.redirect_slashes = False
@@ -119,11 +119,11 @@ class App(Starlette):
             call = Call(self.service, name, token, content, scope["query_string"], headers)
             reply = await endpoint.handle(call)
             if token is not None and method not in access.SAFE and endpoint.scopes not in (("ask",), ("tell",)):
-                logs.note("changed", route=f"{method} {route}", status=reply.status, token=token.id)
+                journal.note("changed", route=f"{method} {route}", status=reply.status, token=token.id)
         except Exception as error:
             problem = problem_of(error)
             if problem.kind == "internal":
-                logs.failed(route, error)
+                journal.failed(route, error)
             reply = Reply(problem.body(), problem.status, PROBLEM_JSON.decode(), tuple(problem.headers.items()))
         finally:
             if entered:

@@ -8,7 +8,7 @@ import msgspec
 
 from belated.base.documents import JsonObject
 from belated.base.errors import BelatedError
-from belated.live.asking import Ask
+from belated.live.asking import UnitAsked
 from belated.live.calls import read_asks, taken
 from belated.live.records import Decision, Tell, Told
 from belated.live.service.calls import Call, Reply, encode, json_reply
@@ -42,7 +42,7 @@ async def ask_many(call: Call) -> Reply:
     return Reply(b'{"decisions":[%b]}' % b",".join(_written(asks, replies)))
 
 
-def _written(asks: Sequence[Ask], replies: list[Decision | BelatedError]) -> list[bytes]:
+def _written(asks: Sequence[UnitAsked], replies: list[Decision | BelatedError]) -> list[bytes]:
     """Return each reply of a batch as JSON; what decisions share, all but the unit, is written once."""
     shared: dict[tuple[object, ...], bytes] = {}
     written = []
@@ -65,8 +65,8 @@ def _written(asks: Sequence[Ask], replies: list[Decision | BelatedError]) -> lis
 async def tell(call: Call) -> Reply:
     """Store an outcome; that of a unit that was never asked is parked."""
     exp, given = await call.experiment(), call.content
-    told = Tell(given.unit, given.value, given.key, given.happened_at, given.correct)
-    (said,) = await exp.tell_many_async([told])
+    outcome = Tell(given.unit, given.value, given.key, given.happened_at, given.correct)
+    (said,) = await exp.tell_many_async([outcome])
     _count(call, [said])
     taken(said)
     return json_reply(_told(said), 202 if said.status == "parked" else 200)

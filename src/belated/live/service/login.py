@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from belated.base.documents import page
-from belated.live.service import access, logs
+from belated.live.service import access, journal
 from belated.live.service.problems import Problem, problem_of
 from belated.live.service.service import Service
 from belated.live.tokens import Scope, Token, revoke, use_link
@@ -79,7 +79,7 @@ async def page_problem(request: Request, error: Exception) -> Response:
         if error.status_code == 405:
             problem = Problem("method", "Use another method here.")
     if problem.kind == "internal":
-        logs.failed("(page)", error)
+        journal.failed("(page)", error)
     return _page(problem.status, problem.headers, title=problem.title, detail=problem.detail, code=None)
 
 

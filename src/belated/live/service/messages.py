@@ -15,7 +15,7 @@ from belated.live.tokens import Scope, TokenKind
 from belated.sequences.design import KindOption
 from belated.summaries.maturing import Measure
 
-Unit = str | int
+UnitName = str | int
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
@@ -25,21 +25,21 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
 class Ask(Request):
     """Whose arm is asked for."""
 
-    unit: Unit
+    unit: UnitName
     segment: str | None = None
 
 
 class AskMany(Request):
     """Whose arms are asked for; segments are in the order of the units."""
 
-    units: list[Unit]
+    units: list[UnitName]
     segments: list[str] | None = None
 
 
 class TellRequest(Request):
     """An outcome of a unit."""
 
-    unit: Unit
+    unit: UnitName
     value: float
     key: str = ""
     happened_at: dt.datetime | None = None
@@ -55,7 +55,7 @@ class TellMany(Request):
 class OutcomeKind(Request):
     """What an outcome is; low and high are of bounded ones, window and measure of events."""
 
-    kind: outcomes.OutcomeKind
+    kind: outcomes.OutcomeName
     low: float | None = None
     high: float | None = None
     window: str | None = None
@@ -99,7 +99,7 @@ class ChangeRequest(Request):
 class Erase(Request):
     """Whom to forget."""
 
-    unit: Unit
+    unit: UnitName
     author: str | None = None
     reason: str = ""
 
@@ -209,7 +209,7 @@ class StatusReply(msgspec.Struct):
 
 
 class Listed(msgspec.Struct):
-    """An experiment of the store."""
+    """An experiment of the store; `asked` are the units that its last policy version knows."""
 
     name: str
     state: State

@@ -133,7 +133,7 @@ def decoded(decoder: msgspec.json.Decoder[_Content], body: bytes) -> _Content:
 
 
 def _once(pairs: list[tuple[str, object]]) -> None:
-    """Raise if a key of an object is there again: who wrote it may mean the first, and the last would count."""
+    """Raise if an object has a key twice: the last value would count, and the sender may mean the first."""
     if len(dict(pairs)) < len(pairs):
         names = [name for name, _ in pairs]
         name = next(name for name in names if names.count(name) > 1)
@@ -175,13 +175,20 @@ def _types(names: str) -> str:
     return " or ".join(_TYPES.get(name, name) for name in names.split(" | "))
 
 
+#: The first half of a character, which the text ends with.
+_HALF = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}"')
+
+
 def _not_json(error: Exception, body: bytes) -> str:
     """Return in a sentence why a body is not JSON."""
     if not body:
         return "The request has no body; send JSON."
     if isinstance(error, UnicodeDecodeError):
         return "The request is not UTF-8; send JSON in UTF-8."
-    if str(error) == "Input data was truncated":
+    is_short = str(error) == "Input data was truncated"
+    if "surrogate" in str(error) or (is_short and _HALF.search(body)):
+        return r"The request has half of a character, such as \ud83d alone; send whole characters."
+    if is_short:
         return "The request is not JSON: it ends too early."
     why, _, place = str(error).removeprefix("JSON is malformed: ").removesuffix(")").partition(" (byte ")
     return f"The request is not JSON: {why} at byte {place}." if place else f"The request is not JSON: {why}."

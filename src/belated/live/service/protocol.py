@@ -178,7 +178,7 @@ class Protocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_response_complete(self) -> None:
-        """Serve the next request that came, or refuse what came after the last; who sends no more is seen by a look."""
+        """Serve the next request that arrived, or refuse what follows the last; `look` closes idle connections."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 
 from belated.base.checks import one_of
@@ -56,7 +55,7 @@ def status_document(exp: Experiment) -> JsonObject:
         "parked": now.parked, "problem": now.problem,
         "arms": [{"arm": arm, "state": state, "probability": p} for arm, state, p in now.arms],
         "segments": [{"segment": label, "units": n, "probabilities": list(p)} for label, n, p in now.segments],
-        "setup": json.loads(exp.setup.to_json()),
+        "setup": exp.setup.to_dict(),
     }  # fmt: skip
 
 

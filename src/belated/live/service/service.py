@@ -38,7 +38,7 @@ _WRITABLE = 5.0
 
 
 class Once(Generic[_Result]):
-    """Runs a function in one thread at a time; who comes while it runs waits for the next run, together with others."""
+    """Runs a function in one thread at a time; callers that arrive while it runs share the next run."""
 
     def __init__(self, act: Callable[[], _Result]) -> None:
         self._act = act

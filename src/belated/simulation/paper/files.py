@@ -15,7 +15,7 @@ from belated.base.documents import csv_text, page
 from belated.base.errors import OptionError
 from belated.base.figures import save
 from belated.base.files import write_whole
-from belated.base.text import one_line
+from belated.base.text import count, one_line
 from belated.simulation import figures as plots
 from belated.simulation.figures import Panels
 from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper, PaperRow
@@ -98,7 +98,7 @@ def _page(paper: Paper, differences: list[Difference], version: str) -> str:
         "paper.html",
         version=version,
         as_published=paper.as_published,
-        cells=sum(len(s.moments) for s in studies),
+        cells=count(sum(len(s.moments) for s in studies), "cell"),
         replications=f"{min(len(m) for s in studies for m in s.moments.values()):,}",
         steps=f"{sum(h * len(m) for s in studies for h, m in s.moments.items()):,}",
         seconds=f"{sum(t for s in studies for t in s.seconds.values()):.3g} s",

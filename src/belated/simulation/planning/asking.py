@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, TypedDict, Unpack
 
-from belated.base.columns import Label
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
-from belated.estimation.target import find_arm, read_contrast
+from belated.estimation.target import read_arm_or_contrast
 from belated.reading.source import Source
 from belated.simulation.contextual import AnyBandit
 from belated.simulation.description import policy_from, read, read_toml
 from belated.simulation.planning.pilots import Pilot, pilot
-from belated.simulation.planning.plan import plan
+from belated.simulation.planning.plan import plan, read_wait
 from belated.simulation.planning.results import Plan
 from belated.simulation.policies import Policy
 from belated.simulation.views import TargetLike
@@ -66,7 +66,7 @@ def ask(
     answer = plan(
         bandit,
         chosen,
-        wanted if target is None else _target(tuple(bandit.arms), target),
+        wanted if target is None else read_arm_or_contrast(tuple(bandit.arms), target),
         wait=_wait(wait),
         level=0.95 if level is None else level,
         seed=0 if seed is None else seed,
@@ -90,26 +90,9 @@ def read_policy_words(text: str) -> Policy:
     return policy_from_words(text)
 
 
-def _target(labels: tuple[Label, ...], text: str) -> TargetLike:
-    """Return an arm, or the two arms of a contrast."""
-    if text in map(str, labels):
-        return find_arm(labels, text)
-    if "-" not in text:
-        known = ", ".join(one_line(repr(str(label))) for label in labels[:10])
-        raise OptionError(
-            f"{argument('target')} is {one_line(repr(text))}; it must be two arms, such as B-A, or one of {known}."
-        )
-    return read_contrast(labels, text, option="target")
-
-
 def _wait(text: str | None) -> float | Literal["full"] | None:
     if text is None:
         return None
-    if text == "full":
-        return "full"
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        raise OptionError(
-            f"{argument('wait')} is {text!r}; it must be a number of steps, 0 or more, or 'full'."
-        ) from None
+    return read_wait(text)

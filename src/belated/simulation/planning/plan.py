@@ -14,9 +14,10 @@ from belated.base.text import one_line, shown
 from belated.estimation.estimate import estimate
 from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_estimator, default_for
 from belated.estimation.intervals import INTERVALS, Interval
-from belated.estimation.target import Target
+from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
-from belated.simulation.contextual import AnyBandit
+from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit
 from belated.simulation.planning.goals import read_goal
 from belated.simulation.planning.pilots import Pilot, pilot
 from belated.simulation.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, Planner, Runner, arm_delays
@@ -26,7 +27,7 @@ from belated.simulation.simulate import check, check_horizon
 from belated.simulation.views import TargetLike, is_binary, read_known_target, true_value
 
 
-def plan(
+def plan(  # noqa: PLR0913
     bandit: AnyBandit | Pilot | Data,
     policy: Policy | None = None,
     target: TargetLike = None,
@@ -159,6 +160,9 @@ def _source(given: AnyBandit | Pilot | Data, policy: Policy | None, per_day: flo
     """Return the experiment to plan; without a policy, that of the pilot is used."""
     fitted = pilot(given, per_day=per_day) if isinstance(given, Data) else given
     if not isinstance(fitted, Pilot):
+        if not isinstance(fitted, (Bandit, ContextualBandit)):
+            must = "it must be a Bandit, a ContextualBandit, or a pilot, Log or table from `read`"
+            raise OptionError(f"{argument('bandit')} is {shown(fitted)}; {must}.")
         if policy is None:
             raise OptionError(f"{argument('policy')} is missing; a plan needs one, such as policies.epsilon_greedy().")
         return _Source(bandit=fitted, policy=policy, per_day=per_day)
@@ -184,18 +188,22 @@ def _target(bandit: AnyBandit, target: TargetLike) -> Target:
         if len(labels) != 2:
             known = ", ".join(map(repr, labels))
             raise OptionError(f"{argument('target')} is missing; give one of the arms {known}, or two to compare.")
-        target = (labels[1], labels[0])
+        (target,) = default_pairs(labels)
     return read_known_target(bandit, target, option="target")
 
 
-def _wait(wait: float | str | None, bandit: AnyBandit, target: Target) -> float | None:
-    if wait is None:
-        return None
-    if wait == "full":
-        return max(arm_delays(bandit, target, 1.0))
-    if isinstance(wait, str) or real("wait", wait) < 0:
-        raise OptionError(f"{argument('wait')} is {shown(wait)}; it must be a number of steps, 0 or more, or 'full'.")
-    return float(wait)
+def read_wait(given: float | str) -> float | Literal["full"]:
+    """Return a number of steps or "full"; raise if a wait is neither."""
+    if given == "full":
+        return "full"
+    if isinstance(given, str) or real("wait", given) < 0:
+        raise OptionError(f"{argument('wait')} is {shown(given)}; it must be a number of steps, 0 or more, or 'full'.")
+    return float(given)
+
+
+def _wait(given: float | str | None, bandit: AnyBandit, target: Target) -> float | None:
+    steps = None if given is None else read_wait(given)
+    return max(arm_delays(bandit, target, 1.0)) if steps == "full" else steps
 
 
 def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:

@@ -14,7 +14,7 @@ from belated.base.text import percent
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target
-from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms, cell_delays
+from belated.simulation.contextual import AnyBandit, is_plain
 from belated.simulation.planning.goals import Goal, HalfWidth, Point
 from belated.simulation.planning.results import Curve, Option, Plan
 from belated.simulation.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
@@ -53,18 +53,14 @@ def arm_delays(bandit: AnyBandit, target: Target, share: float) -> list[float]:
     All that counts of events is known when the window closes.
     """
     window = bandit.window
-    weights = target.coefficients
-    if isinstance(bandit, ContextualBandit):
-        weights = cell_weights(bandit, target).ravel()
-    waits = [delay.quantile(share) for delay, c in zip(cell_delays(bandit), weights, strict=True) if c]
+    weights = cell_weights(bandit, target).ravel()
+    waits = [delay.quantile(share) for delay, c in zip(bandit.cell_delays, weights, strict=True) if c]
     return waits if window is None else [float(window) if share >= 1 else min(wait, window) for wait in waits]
 
 
 def spreads(bandit: AnyBandit, target: Target) -> tuple[Array, Array]:
     """Return standard deviations and coefficients, by arm, or by segment and arm as if segments were equally large."""
-    sds = np.array([arm.sd for arm in cell_arms(bandit)])
-    if not isinstance(bandit, ContextualBandit):
-        return sds, target.coefficients
+    sds = np.array([arm.sd for arm in bandit.cell_arms])
     scale = np.sqrt(bandit.mix * len(bandit.mix))[:, np.newaxis]
     return sds, (cell_weights(bandit, target) / scale).ravel()
 
@@ -92,7 +88,7 @@ class Runner:
     def runs(self, horizon: int, wanted: float, budget: float) -> int:
         """Return the number of runs of a horizon: as many as wanted, within the budget of time."""
         step = 20 + 5 * len(self.bandit.arms) + STEP_COSTS.get(self.policy.name, 0) / self.policy.batch
-        step += LOG_COST if isinstance(self.bandit, ContextualBandit) or self.bandit.window is not None else 0
+        step += 0 if is_plain(self.bandit) else LOG_COST
         return int(min(max(min(wanted, budget / (horizon * step)), LEAST_RUNS), self.replications))
 
     def measure(self, horizon: int, wait: float, runs: int) -> tuple[Point, Point]:
@@ -172,7 +168,7 @@ class Planner:
 
     @property
     def _least(self) -> int:
-        return min(max(2 * len(cell_arms(self.runner.bandit)), 4), self.most)
+        return min(max(2 * len(self.runner.bandit.cell_arms), 4), self.most)
 
     def _root(self, wait: float, guess: float) -> Root:
         """Find the approximate horizon for one wait."""

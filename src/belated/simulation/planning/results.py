@@ -109,9 +109,11 @@ class Plan(Table):
         if not self.reached:
             last = max(self.curve.points, key=lambda p: p.horizon)
             at_last = f"{self.goal.words} is {self.goal.text(last.value)}"
-            at_last = at_last if math.isfinite(last.value) else "target often has no interval"
-            further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
-            further = further if math.isfinite(self.horizon) else "; no number of assignments reaches it (extrapolated)"
+            further = "; no number of assignments reaches it (extrapolated)"
+            if not math.isfinite(last.value):
+                at_last, further = "target often has no interval", ", so the number that reaches it is unknown"
+            if math.isfinite(self.horizon):
+                further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
             return (
                 f"The goal is not reached within {self.max_horizon:,} assignments, at which the {at_last}{further}. "
                 f"The goal: {goal}."

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import pytest
 
 from belated.base.errors import OptionError
-from belated.live.service.serving import check_host
+from belated.live.serving import check_host
 from belated.live.tokens import make_token
+from tests.live.conftest import of_storages
 
 ASK = "/v1/experiments/button/ask"
 
@@ -67,6 +68,7 @@ def process(place: str, *options: str) -> Iterator[Process]:
             started.communicate(timeout=60)
 
 
+@of_storages("a service is in front of a storage")
 def test_what_was_accepted_is_answered_after_a_signal_to_stop(place):
     """Requests that wait for the storage when the signal comes are stored and answered; then the process ends."""
     exp = place.create()
@@ -93,7 +95,7 @@ def test_what_was_accepted_is_answered_after_a_signal_to_stop(place):
             ]
             for thread in threads:
                 thread.start()
-            time.sleep(1)  # they are on their way
+            time.sleep(3)  # they are on their way
             server.process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
         for thread in threads:

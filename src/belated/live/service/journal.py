@@ -1,4 +1,4 @@
-"""Logs: one line of JSON for each thing that happens, without units, values, tokens or what a client sent."""
+"""The journal of the service: one line of JSON for each thing that happens, without units, values, tokens or bodies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def configure(level: int = logging.INFO) -> None:
-    """Write the service's log to stderr."""
+    """Write the journal to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name in ("belated.service", "uvicorn.error"):

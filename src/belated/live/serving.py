@@ -15,7 +15,7 @@ from uvicorn.supervisors import Multiprocess
 
 from belated.base.errors import OptionError, argument
 from belated.live.dashboard.pages import routes
-from belated.live.service import logs
+from belated.live.service import journal
 from belated.live.service.app import App, make_app
 from belated.live.service.protocol import Protocol
 from belated.live.service.settings import Settings
@@ -99,7 +99,7 @@ def configured(app: App | Callable[[], App], **options: Any) -> uvicorn.Config:
 
 def _application(place: str, settings: Settings) -> App:
     """Open the store and return the application, in the process that serves it."""
-    logs.configure()
+    journal.configure()
     return make_app(open_store(place, make=False), settings, routes(), alone=True)
 
 

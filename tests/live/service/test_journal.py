@@ -7,7 +7,7 @@ import logging
 import pytest
 
 import belated as bl
-from belated.live.service import logs
+from belated.live.service import journal
 from tests.live.service.conftest import BUTTON
 
 
@@ -21,9 +21,9 @@ def test_a_failure_is_logged_without_what_was_sent(served, monkeypatch, caplog):
         reply = served.post(f"{BUTTON}/ask", {"unit": "ada"})
     assert (reply.status, reply.kind) == (500, "internal")
     (record,) = [each for each in caplog.records if each.name == "belated.service"]
-    line = json.loads(logs.JsonLines().format(record))
+    line = json.loads(journal.JsonLines().format(record))
     assert (line["event"], line["error"], line["route"]) == ("failed", "KeyError", "/v1/experiments/{name}/ask")
-    assert any("fail in test_logs.py" in place for place in line["where"])
+    assert any("fail in test_journal.py" in place for place in line["where"])
     assert "secret" not in str(line)
     assert "secret" not in str(reply.body)
 
@@ -33,7 +33,7 @@ def test_changes_are_logged_with_the_number_of_their_token(served, caplog):
     with caplog.at_level(logging.INFO, "belated.service"):
         served.post(f"{BUTTON}/ask", {"unit": "a secret person"})
         served.post(f"{BUTTON}/erase", {"unit": "a secret person", "reason": "a secret reason"})
-    (line,) = [logs.JsonLines().format(each) for each in caplog.records if each.name == "belated.service"]
+    (line,) = [journal.JsonLines().format(each) for each in caplog.records if each.name == "belated.service"]
     found = json.loads(line)
     assert (found["event"], found["route"]) == ("changed", "POST /v1/experiments/{name}/erase")
     assert isinstance(found["token"], int)
@@ -52,9 +52,9 @@ def loggers():
 
 
 def test_the_log_is_lines_of_json(loggers, capsys):
-    logs.configure()
-    logs.note("changed", route="POST /x", token=3)
-    logs.note("of no interest", logging.DEBUG)
+    journal.configure()
+    journal.note("changed", route="POST /x", token=3)
+    journal.note("of no interest", logging.DEBUG)
     logging.getLogger("uvicorn.error").info("Started")
     logging.getLogger("uvicorn.error").warning("two\nlines")
     first, second = map(json.loads, capsys.readouterr().err.splitlines())
