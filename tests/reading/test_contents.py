@@ -73,9 +73,25 @@ def test_what_is_named_as_csv_and_is_something_else(words):
     refused(f"`a.csv.gz` cannot be read as CSV: .*{words}", "a.csv.gz")
 
 
-@pytest.mark.parametrize(
-    "start", [TEXT, b"", b"PARTY,arm", b"BZh,arm", b"{arm},y", b"<5,y", b"[arm],y", b"%PD,arm", b'"{""a""}",y']
-)
+@pytest.mark.parametrize("checksum", [b"\x1f\x8b", b'["', b"<html>", b"PK\x03\x04", b"\xff\xd8\xff"])
+def test_a_duckdb_database_is_one_whatever_its_checksum(checksum):
+    content = OTHERS["DuckDB"]()
+    assert known_content(checksum + content[len(checksum) : 64]).startswith("a DuckDB database")
+
+
+MAY_BE_CSV = [TEXT, b"", b"PARTY,arm", b"BZh,arm", b"{arm},y", b"<5,y", b"[arm],y", b"%PD,arm", b'"{""a""}",y']
+MAY_BE_CSV += [
+    b"PAR1,arm,y\n",
+    b"par1\tarm\n",
+    b"fea1,arm",
+    b"FEA1\n",
+    b"gif8,arm",
+    b"outcome,DUCK,arm\nA,1",
+    b"outcome,duck,arm",
+]
+
+
+@pytest.mark.parametrize("start", MAY_BE_CSV)
 def test_what_may_be_csv(start):
     assert known_content(start) is None
 
