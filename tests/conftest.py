@@ -2,10 +2,13 @@ import gc
 import importlib
 import os
 import pkgutil
+import secrets
 import signal
 import sys
+import zlib
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from browsers import chromium
 from drawn import empty_folder
@@ -35,6 +38,7 @@ __all__ = [
     "pytest_runtest_setup",
     "pytest_sessionfinish",
     "pytest_xdist_make_scheduler",
+    "same_secrets",
     "spark_engine",
 ]
 
@@ -58,6 +62,13 @@ settings.load_profile("belated")
 def a_usual_screen(monkeypatch):
     """Tables are as wide as if the width of the screen were unknown, wherever the tests run."""
     monkeypatch.setenv("COLUMNS", "120")
+
+
+@pytest.fixture(autouse=True)
+def same_secrets(request, monkeypatch):
+    """Salts of live experiments, and so the arms of their units, are those of the last run, other ones in each test."""
+    rng = np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+    monkeypatch.setattr(secrets, "token_bytes", lambda size=None: rng.bytes(size or 32))
 
 
 def pytest_collection_finish(session):

@@ -116,7 +116,7 @@ def test_draws_follow_the_probabilities(place):
     exp = place.create(arms=list(shares), policy=bl.policies.fixed(shares))
     drawn = Counter(reply.arm for reply in exp.ask_many(f"person {i}" for i in range(4000)))
     chi2 = sum((drawn[arm] - 4000 * p) ** 2 / (4000 * p) for arm, p in shares.items())
-    assert chi2 < 27.6  # the 1 - 1e-6 quantile with 2 degrees of freedom: the salt is a new one in every run
+    assert chi2 < 27.6  # the 1 - 1e-6 quantile with 2 degrees of freedom
 
 
 def test_every_arm_recomputes_from_the_salt(place):
@@ -249,7 +249,7 @@ def test_draws_follow_the_probabilities_of_the_segment(place):
         assert list(replies[0].probabilities.values()) == p
         assert all(drawn[arm] == 0 for arm, each in zip("ABC", p, strict=True) if not each)
         chi2 = sum((drawn[arm] - 1000 * each) ** 2 / (1000 * each) for arm, each in zip("ABC", p, strict=True) if each)
-        assert chi2 < 27.6  # the 1 - 1e-6 quantile with 2 degrees of freedom: the salt is a new one in every run
+        assert chi2 < 27.6  # the 1 - 1e-6 quantile with 2 degrees of freedom
 
 
 def test_asynchronous_asks_have_segments(place):

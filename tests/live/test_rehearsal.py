@@ -11,12 +11,6 @@ from belated.simulation.log_files import write_log
 BANDIT = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.45)}, bl.delays.geometric(20).censored(0.1))
 
 
-@pytest.fixture
-def same_arms(monkeypatch):
-    """Draw the same arms in every run, and others in every rehearsal of one."""
-    monkeypatch.setattr("belated.live.changing.secrets.token_bytes", np.random.default_rng(5).bytes)
-
-
 def runs(policy, rows, count, every):
     for seed in range(count):
         with rehearsal(BANDIT, policy, rows, seed=seed, every=every, baseline="A") as exp:
@@ -37,7 +31,7 @@ def test_a_rehearsal_is_a_live_experiment_in_accelerated_time(tmp_path):
     assert 0.6 < log.arrived.mean() < 0.98
 
 
-def test_a_rehearsal_chooses_as_a_simulation_and_its_answers_cover(same_arms):
+def test_a_rehearsal_chooses_as_a_simulation_and_its_answers_cover():
     """Shares within Monte Carlo error of `bl.simulate`; intervals at the end, and at every look."""
     policy, rows, count = bl.policies.thompson_beta(burn_in=20).batched(20), 240, 30
     answers = list(runs(policy, rows, count, 20))
@@ -59,7 +53,7 @@ BY_SEGMENT = bl.ContextualBandit(
 )
 
 
-def test_a_rehearsal_by_segment_chooses_as_a_simulation(same_arms):
+def test_a_rehearsal_by_segment_chooses_as_a_simulation():
     """Shares of arms in each segment within Monte Carlo error of `bl.simulate`, and the mix is the bandit's."""
     policy, rows, count = bl.policies.thompson_beta(burn_in=20).batched(10), 240, 10
 
