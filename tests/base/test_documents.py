@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
-from belated.base.documents import SCHEMAS, Document, json_rows, json_text, page, plain
+from belated.base.documents import SCHEMAS, Document, apart, json_rows, json_text, page, plain
 from belated.base.version import __version__
 
 DOCS = Path(__file__).parents[2] / "docs" / "json.md"
@@ -21,6 +21,11 @@ def test_a_document_says_who_wrote_it_and_by_which_schema():
     document = json.loads(json_text("plan", {"horizon": 5, "wait": math.inf}))
     assert document == {"belated": __version__, "schema": SCHEMAS["plan"], "horizon": 5, "wait": None}
     assert list(document)[:2] == ["belated", "schema"]
+
+
+def test_names_written_from_right_to_left_are_set_apart_and_escaped():
+    assert apart("<b> & שלום: 95%") == "&lt;b&gt; &amp; <bdi>שלום</bdi>: 95%"
+    assert apart("A & B") == "A &amp; B"
 
 
 @pytest.mark.parametrize(

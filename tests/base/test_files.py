@@ -179,13 +179,17 @@ def test_pipes_and_devices_are_no_files(tmp_path):
             check_file(tmp_path / name)
 
 
-def test_a_page_replaces_no_other_kind_of_file(tmp_path):
-    path = tmp_path / "bought.csv"
+def test_a_page_has_the_name_of_one_and_replaces_no_other_kind_of_file(tmp_path):
+    path = tmp_path / "bought"
     for content in ("", "<!DOCTYPE html>\n<html>", "\n<!doctype html>"):
         path.write_text(content)
         assert check_page(path) == path
     for content in (b"id,outcome\n1,0\n", b"PAR1\x00"):
         path.write_bytes(content)
-        with pytest.raises(OptionError, match=r"bought.csv` cannot be written: it is no page, and would be lost"):
+        with pytest.raises(OptionError, match=r"bought` cannot be written: it is no page, and would be lost"):
             check_page(path)
-    assert check_page(tmp_path / "new.html") == tmp_path / "new.html"
+    for name in ("new.html", "new.HTM", "new"):
+        assert check_page(tmp_path / name) == tmp_path / name
+    for name in ("new.pdf", "new.csv", "new.html.gz"):
+        with pytest.raises(OptionError, match=r"a report is an HTML page; name it new(\.html)?\.html\."):
+            check_page(tmp_path / name)

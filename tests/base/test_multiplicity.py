@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +27,11 @@ def test_the_level_of_each():
 def test_no_p_value_exceeds_one():
     assert sidak_p_value(1.0, 3) == 1.0
     assert sidak_p_value(1.7, 3) == 1.0
+
+
+def test_no_p_value_stays_none():
+    assert math.isnan(sidak_p_value(math.nan, 3))
+    assert np.isnan(sidak_p_value(np.array([math.nan, 0.5]), 3)).tolist() == [True, False]
 
 
 def test_arrays_are_numbers_one_by_one():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import math
 import re
 from html.parser import HTMLParser
@@ -69,6 +70,25 @@ def test_every_result_is_shown_and_taken_everywhere(name):
         assert len(frame) == rows
     assert list(table.to_pandas()) == table.to_polars().columns == table.to_arrow().column_names
     assert list(table.to_dict()) == list(table._data())
+
+
+def test_names_written_from_right_to_left_do_not_move_numbers_in_html():
+    log = bl.Log(["שלום", "مرحبا"] * 5, [0, 1, 1, 0, 1] * 2, [[0.5, 0.5]] * 10, arms=["שלום", "مرحبا"])
+    est = bl.estimate(log)
+    both = "<bdi>שלום</bdi> - <bdi>مرحبا</bdi>"
+    assert f"<caption>{both}: 95% score interval" in est.contrast("שלום", "مرحبا").to_html()
+    assert f">{both}</td>" in est.contrasts("مرحبا").to_html()
+    assert re.search("<td colspan=[^>]*><bdi>[^<]*</bdi> has the largest estimate, ", est.best().to_html())
+
+
+@pytest.mark.parametrize(("encoding", "sign"), [("ascii", r"\u2713"), ("cp1252", r"\u2713"), ("utf-8", "✓")])
+def test_print_writes_what_the_encoding_of_stdout_lacks_as_escapes(monkeypatch, encoding, sign):
+    diagnosis = bl.diagnose(bl.Log(["A", "B"] * 30, np.arange(60.0), [[0.5, 0.5]] * 60))
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    for shown in (diagnosis, diagnosis["arrivals"]):
+        printed = str(shown).encode(encoding).decode(encoding)
+        assert re.search(f"(?m)^{re.escape(sign)} green +arrivals ", printed)
+    assert "✓ green" in repr(diagnosis)
 
 
 def test_datetimes_survive_the_way_into_frames():

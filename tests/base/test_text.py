@@ -18,6 +18,21 @@ def test_counts_and_levels():
     assert text.percent(0.999) == "99.9%"
 
 
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("A - B: 95%", ["A - B: 95%"]),
+        ("é - 漢", ["é - 漢"]),
+        ("שלום", ["", "שלום", ""]),
+        ("שלום טוב - مرحبا: 95%", ["", "שלום טוב", " - ", "مرحبا", ": 95%"]),
+        ("arm 'בית-ספר' has 5", ["arm '", "בית-ספר", "' has 5"]),
+        ("א, ב", ["", "א", ", ", "ב", ""]),
+    ],
+)
+def test_names_written_from_right_to_left_are_parts_of_their_own(words, parts):
+    assert text.by_direction(words) == parts
+
+
 @given(st.text(), st.integers(min_value=1, max_value=80))
 def test_one_line_is_printable_and_no_longer_than_asked(label, longest):
     line = text.one_line(label, longest)

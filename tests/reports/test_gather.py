@@ -9,15 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
+from contextual_policies import contextual
 from engines import source_of
 from reports.samples import changed, experiment, many_arms, waits
 from scipy import stats
 
 import belated as bl
+from belated.base.errors import without_warnings
 from belated.estimation.comparison import compare
 from belated.reading.source import Source
 from belated.reports.analysis import Questions, analyse
 from belated.reports.gather import arrivals, arrived_within, chosen, gather
+from belated.reports.rendering import render
 
 START, HOUR = np.datetime64("2026-01-05T00:00:00", "us"), np.timedelta64(3_600_000_000, "us")
 
@@ -134,6 +137,18 @@ def test_what_the_analysis_has_is_not_made_again():
     report = gather(analysis)
     assert report.comparison is analysis.comparison
     assert report.sequence is analysis.sequence
+
+
+def test_a_log_that_has_no_sequence_has_a_report():
+    finer = contextual(2000, 2, traits=2, delay=0, seed=3).log
+    chances = bl.Log(["A", "B"] * 100, np.arange(200.0), "uniform", arrival_probability=np.linspace(0.5, 1, 200))
+    for log in (finer, chances):
+        with pytest.raises(bl.OptionError, match="sequence"):
+            bl.sequence(log)
+        with without_warnings():
+            report = gather(analyse(log, Questions()))
+        assert report.sequence is None
+        assert "If you look more than once" not in render(report)
 
 
 def test_a_report_of_several_threads():

@@ -14,6 +14,8 @@ from scipy import stats
 import belated as bl
 from belated.base.errors import without_warnings
 from belated.base.tables import Column
+from belated.reports.analysis import Questions, analyse
+from belated.reports.gather import gather
 from belated.reports.narrative import answer, question
 from belated.reports.rendering import render
 from belated.reports.report import Report
@@ -147,9 +149,21 @@ def test_arms_without_an_answer_are_named():
 
 def test_one_of_two_arms_has_an_answer():
     said = answer(sample_report(arriving={1: 0}))
-    assert said[0].startswith("Among the arms with an interval, mean revenue within 7 days is highest with A: ")
-    assert said[0].endswith("There is no second interval to compare it with.")
+    assert said[0].startswith("With A, mean revenue within 7 days is ")
+    assert said[0].endswith(". No other arm has an interval to compare it with.")
     assert said[1:] == ["B has no answer: none of its outcomes has arrived."]
+
+
+@pytest.mark.parametrize("arms", ["AB", "ABC"])
+def test_no_arm_without_an_interval_is_called_the_highest(arms):
+    log = bl.Log(list(arms) * 20, np.full(20 * len(arms), 4.0), "uniform")
+    with without_warnings():
+        said = answer(gather(analyse(log, Questions())))
+    assert said == [
+        "No arm has an interval, so it is not known which one is the best.",
+        f"Each of {'A and B' if arms == 'AB' else 'A, B and C'} has an estimate, but no interval: its outcomes do not "
+        "show their variance.",
+    ]
 
 
 def test_names_that_would_not_read_as_names_are_quoted():

@@ -22,6 +22,8 @@ def test_a_report_of_events_shows_how_they_build_up_and_says_nothing_of_arrival(
     assert list(shown) == ["arms", "differences", "buildup", "moved", "looked", "policy", "estimators"]
     buildup = shown["buildup"]
     assert buildup.heading == "How events build up after assignment"
+    counted = {section.name: section for section in sections(event_report(event_log(measure="count")))}
+    assert counted["buildup"].heading == "How the mean number of events builds up after assignment"
     closed, still = (int(x.sum()) for x in (report.estimate.maturity.closed, report.estimate.maturity.open))
     assert f"{closed:,} assignments have lived 10 steps or longer; {still:,} are younger." in buildup.intro
     (part,) = buildup.parts

@@ -22,6 +22,14 @@ def test_an_image_says_what_it_shows():
     assert [line.get(name) for name in ("x1", "y1", "x2", "y2")] == ["0.00%", "1.0", "100.00%", "2.0"]
 
 
+def test_names_written_from_right_to_left_keep_their_places():
+    image = svg.chart("t", "d", height=80, left=0, right=0)
+    name = svg.text(image, "שלום - A", "name", 0, 0)
+    (part,) = name
+    assert (name.text, part.tag, part.text, part.tail) == ("", "tspan", "שלום", " - A")
+    assert part.get("unicode-bidi") == "isolate"
+
+
 @pytest.mark.parametrize(("look", "style"), [(0, "s0"), (6, "s6"), (7, "s0"), (-1, "rest")])
 def test_looks_repeat_and_those_below_0_are_grey(look, style):
     assert svg.style_of(look) == style

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Options of a function by name, to be passed on to it: each has a type of its own, which the function checks.
 Options: TypeAlias = dict[str, Any]
 
-#: How far rounding to 6 decimals takes a probability from what it was.
+#: The largest error of a probability that was rounded to 6 decimals.
 ROUNDING = 0.5e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
 
 #: How far one probability may be above 1, and two may be from summing to 1; `tolerance` is for sums of any number.
@@ -32,13 +32,13 @@ LARGEST_OUTCOME = 1e60
 #: The largest finite number.
 LARGEST_FLOAT = sys.float_info.max
 
-#: A difference below this share of what it is taken from is a rounding error: such values do not vary.
+#: A difference below this share of the values is a rounding error: such values do not vary.
 NO_DIFFERENCE = 1e-12
 
 #: Stands for 0 where a logarithm, a quotient or a quantile is taken; its inverse is still a number.
 TINY = 1e-300
 
-#: The least probability of what has happened: nobody sees less, and powers of its inverse are still numbers.
+#: The smallest probability that a chosen arm can have: a smaller one is a mistake, and its inverse could overflow.
 LEAST_PROBABILITY = 1e-30
 
 #: Letters of a misspelt word that are looked at.
@@ -48,7 +48,7 @@ _Word = TypeVar("_Word", bound=str)
 
 
 def tolerance(arms: int) -> float:
-    """Return how far the probabilities of so many arms may be from summing to 1: as far as 6 decimals take them."""
+    """Return how far from 1 the probabilities of some arms may sum: the rounding error of 6 decimals."""
     return ROUNDING * max(arms, 2)
 
 
@@ -63,13 +63,13 @@ def are_shares(values: ArrayLike) -> Array:
 
 
 def check_shares(name: str, given: object, values: ArrayLike, parts: str = "probabilities") -> None:
-    """Raise unless the numbers in what was `given` are not negative and sum to 1; `parts` says what they are."""
+    """Raise if a number is negative or the sum is not 1; `parts` says what the numbers are."""
     if not are_shares(values).all():
         raise OptionError(f"{name} is {shown(given)}; its {parts} must not be negative and must sum to 1.")
 
 
 def outcome_fault(value: float) -> str | None:
-    """Return what is wrong with an outcome that has arrived; None: nothing."""
+    """Return what is wrong with an outcome that has arrived, or None."""
     if abs(value) <= LARGEST_OUTCOME:
         return None
     if not math.isfinite(value):

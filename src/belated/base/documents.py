@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from xml.etree import ElementTree
 
 import numpy as np
 
-from belated.base.text import printable
+from belated.base.text import by_direction, printable
 from belated.base.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 #: The kinds of JSON documents.
 Document = Literal[
@@ -86,7 +88,7 @@ def plain(value: object) -> object:
 
 
 class _Lines(list[str]):
-    """A list as a file: what is written is appended."""
+    """A list as a file: each written text is appended."""
 
     write = list[str].append
 
@@ -98,7 +100,7 @@ def csv_text(columns: Mapping[str, Iterable[object]], *, as_written: bool = Fals
     apostrophe precedes what could be a formula. With `as_written`, text is unchanged, to be read again.
     """
     lines = _Lines()
-    writer = csv.writer(lines)  # it quotes only what is in its own ends of lines, \r\n
+    writer = csv.writer(lines)  # it quotes \r and \n only if its own line ends are \r\n
     write = _as_it_is if as_written else _harmless
     writer.writerow(map(write, columns))
     writer.writerows(map(write, row) for row in zip(*columns.values(), strict=True))
@@ -130,4 +132,22 @@ def _templates(package: str) -> Environment:
     """Return a package's templates, which are compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made = Environment(loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made.filters["apart"] = apart
+    return made
+
+
+def apart(words: str) -> Markup:
+    """Return a text of a page in which names that are written from right to left are set apart."""
+    from markupsafe import Markup
+
+    parts = enumerate(by_direction(words))
+    return Markup("").join(Markup("<bdi>{}</bdi>").format(part) if i % 2 else part for i, part in parts)
+
+
+def fill(element: ElementTree.Element, words: str, tag: str = "bdi", **attributes: str) -> None:
+    """Write a text into an element; names that are written from right to left are elements of their own."""
+    element.text, *others = by_direction(words)
+    for name, after in zip(others[::2], others[1::2], strict=True):
+        part = ElementTree.SubElement(element, tag, attributes)
+        part.text, part.tail = name, after

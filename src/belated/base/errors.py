@@ -27,7 +27,7 @@ _ARGUMENT = re.compile(f"{_OPEN}(.*?){_THEN}(.*?){_THEN}(.*?){_CLOSE}", re.DOTAL
 def argument(name: str, value: object = None) -> str:
     """Return an argument, perhaps with a value, for the message of an error.
 
-    The message shows it as `name` or `name=value`; a command line shows it as its option, see `BelatedError.told`.
+    The message shows it as `name` or `name=value`; a command line shows it as its option, see `BelatedError.worded`.
     """
     shown, text = ("", "") if value is None else (repr(value), str(value))
     return f"{_OPEN}{name}{_THEN}{shown}{_THEN}{text}{_CLOSE}"
@@ -39,7 +39,8 @@ def argument(name: str, value: object = None) -> str:
 class BelatedError(ValueError):
     """The base class of all errors of belated.
 
-    Characters that are not printable are escaped in its message: names in a file could have them to deceive a terminal.
+    Characters that are not printable are escaped in its message, because names in a file could otherwise send control
+    sequences to a terminal.
     """
 
     def __init__(self, message: str = "") -> None:

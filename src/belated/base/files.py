@@ -19,6 +19,9 @@ from belated.base.text import one_line
 _DATABASES = re.compile(rb"SQLite format 3\x00|.{8}DUCK", re.DOTALL)
 
 
+#: How names of pages end; a viewer of another kind of file could not open one.
+_PAGES = ("", ".html", ".htm")
+
 #: Held while a file is written.
 WRITING = threading.Lock()
 
@@ -117,10 +120,13 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
 
 
 def check_page(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
-    """Return the path if a page can be written there; it does not replace files of another kind, such as tables."""
+    """Return the path if a page can be written there: under a name of a page, and in place of no other kind of file."""
     place = check_place(path, inputs)
     if _start(place, 64).lstrip()[:9].lower() not in (b"", b"<!doctype"):
         raise OptionError(f"`{place}` cannot be written: it is no page, and would be lost; choose another name.")
+    if place.suffix.lower() not in _PAGES:
+        right = place.with_suffix(".html").name
+        raise OptionError(f"`{place}` cannot be written: a report is an HTML page; name it {one_line(right)}.")
     return place
 
 

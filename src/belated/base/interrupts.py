@@ -45,7 +45,7 @@ def finish() -> None:
 def listening(last_words: Callable[[], object], code: int) -> AbstractContextManager[None]:
     """End the process if Ctrl-C is not heard within `GRACE`, but not while a file is being written.
 
-    Whoever ignores Ctrl-C, or has a handler of their own, as servers do, is left alone.
+    A process that ignores Ctrl-C, or has its own handler, as servers do, keeps it.
     """
     from contextlib import contextmanager
 

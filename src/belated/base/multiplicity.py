@@ -39,7 +39,7 @@ def sidak_p_value(least: float, questions: int) -> float: ...
 @overload
 def sidak_p_value(least: Array, questions: int) -> Array: ...
 def sidak_p_value(least: float | Array, questions: int) -> float | Array:
-    """Return the probability that the smallest of several independent p-values is at most `least`.
+    """Return the probability that the smallest of several independent p-values is at most `least`; NaN stays NaN.
 
     Examples
     --------
@@ -47,8 +47,8 @@ def sidak_p_value(least: float | Array, questions: int) -> float | Array:
     0.0975
     """
     p = np.asarray(least)
-    below = np.where(p < 1, p, 0.0)
-    joint = np.where(p < 1, -np.expm1(questions * np.log1p(-below)), 1.0)
+    below = np.where(p >= 1, 0.0, p)
+    joint = np.where(p >= 1, 1.0, -np.expm1(questions * np.log1p(-below)))
     return joint if isinstance(least, np.ndarray) else float(joint)
 
 

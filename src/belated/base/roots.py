@@ -73,9 +73,7 @@ def last_above_0(function: Callable[[float], float], most: float) -> float:
     return find_root(function, low, high, at_low=at_low, at_high=at_high, tolerance=1e-10)
 
 
-def bisect(
-    is_low: Callable[[float], bool], low: float, high: float, *, steps: int, tolerance: float = 0.0
-) -> tuple[float, float]:
+def bisect(is_low: Callable[[float], bool], low: float, high: float, *, steps: int) -> tuple[float, float]:
     """Return two ends around the point where `is_low` changes from true to false, by bisection.
 
     Parameters
@@ -85,13 +83,9 @@ def bisect(
     low, high : float
         The ends, in either order.
     steps : int
-        The largest number of bisections.
-    tolerance : float
-        Stop earlier if the distance between the ends is at most this.
+        The number of bisections.
     """
     for _ in range(steps):
-        if abs(high - low) <= tolerance:
-            break
         middle = (low + high) / 2
         low, high = (middle, high) if is_low(middle) else (low, middle)
     return low, high

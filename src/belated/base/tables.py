@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from belated.base import text
 from belated.base.columns import Array
-from belated.base.documents import csv_text, table_text
+from belated.base.documents import csv_text, fill, table_text
 from belated.base.errors import MissingLibraryError
 from belated.base.text import Unit, columns_of, pad_left, pad_right, shorten_all
 
@@ -38,7 +38,7 @@ Range: TypeAlias = tuple[float, float]
 RANGES: dict[Unit, Range] = {"number": (-math.inf, math.inf), "percent": (0.0, 1.0), "points": (-1.0, 1.0)}
 
 #: Rows shown of a long table: this many from either end.
-_ENDS = 12
+_END_ROWS = 12
 
 #: The width of a screen in characters if it is unknown, and the smallest width assumed.
 _USUAL_SCREEN, _LEAST_SCREEN = 120, 40
@@ -50,7 +50,7 @@ _LABEL, _SHORT_LABEL, _SHORTEST_LABEL = 60, 24, 9
 _SHORT_HEAD = 7
 
 #: What stands between the parts of a label, such as the arms of a contrast.
-_BETWEEN = " - "
+_SEPARATOR = " - "
 
 _WRITERS: dict[CellKind, Callable[[object], str]] = {
     "sentence": lambda value: text.NOTHING if value is None else text.one_line(value, longest=2000),
@@ -126,26 +126,24 @@ class Column:
 
     def room(self, each: int) -> int:
         """Return the room of a label whose parts have so much each."""
-        return (each + len(_BETWEEN)) * self._most_parts - len(_BETWEEN)
+        return (each + len(_SEPARATOR)) * self._most_parts - len(_SEPARATOR)
 
     def _labels(self, room: int) -> list[str]:
         if self.parts is None:
             return shorten_all(map(_label, self.values), room)
         pieces = list(dict.fromkeys(_label(piece) for parts in self.parts for piece in parts))
-        each = (room + len(_BETWEEN)) // self._most_parts - len(_BETWEEN)
+        each = (room + len(_SEPARATOR)) // self._most_parts - len(_SEPARATOR)
         short = dict(zip(pieces, shorten_all(pieces, each), strict=True))
-        return [_BETWEEN.join(short[_label(piece)] for piece in parts) for parts in self.parts]
+        return [_SEPARATOR.join(short[_label(piece)] for piece in parts) for parts in self.parts]
 
     def data(self) -> Sequence[object] | Array:
         """Return the values as one type."""
-        values = self.values
-        if any(isinstance(value, (np.datetime64, np.timedelta64)) for value in values):
-            array = np.array(values)
-            return array.astype(f"{array.dtype.kind}8[us]") if np.datetime_data(array.dtype)[0] != "ns" else array
-        types = {type(value) for value in values}
+        types = {type(value) for value in self.values}
+        if types & {np.datetime64, np.timedelta64}:
+            return _times(self.values)
         if self.kind == "label" and (len(types) > 1 or types - {str, int, float, bool}):
-            return list(map(str, values))
-        return values
+            return list(map(str, self.values))
+        return self.values
 
 
 class Table:
@@ -163,6 +161,9 @@ class Table:
 
     def __repr__(self) -> str:
         return self.to_text()
+
+    def __str__(self) -> str:
+        return text.for_stdout(repr(self))
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
@@ -191,7 +192,7 @@ class Table:
         """Return the table as HTML; labels are escaped."""
         columns = self._columns()
         table = ElementTree.Element("table", {"class": "belated"})
-        ElementTree.SubElement(table, "caption").text = text.one_line(self._title(), longest=500)
+        fill(ElementTree.SubElement(table, "caption"), text.one_line(self._title(), longest=500))
         head = ElementTree.SubElement(ElementTree.SubElement(table, "thead"), "tr")
         body = ElementTree.SubElement(table, "tbody")
         for column in columns:
@@ -199,11 +200,11 @@ class Table:
         for row in zip(*(column.texts() for column in columns), strict=True):
             line = ElementTree.SubElement(body, "tr")
             for column, cell in zip(columns, row, strict=True):
-                ElementTree.SubElement(line, "td", {"style": column.style}).text = cell
+                fill(ElementTree.SubElement(line, "td", {"style": column.style}), cell)
         if self._notes():
             foot = ElementTree.SubElement(ElementTree.SubElement(table, "tfoot"), "tr")
             wide = ElementTree.SubElement(foot, "td", {"colspan": str(len(columns)), "style": "text-align: left"})
-            wide.text = " ".join(self._notes())
+            fill(wide, " ".join(self._notes()))
         return ElementTree.tostring(table, encoding="unicode", method="html")
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -255,7 +256,7 @@ class OneRow(Table):
         return {name: getattr(self, name) for name in self._names()}
 
     def _data(self) -> dict[str, Sequence[object] | Array]:
-        return {name: [value] for name, value in self.to_dict().items()}
+        return {name: _times([value]) for name, value in self.to_dict().items()}
 
     def to_json(self) -> str:
         """Return the values as JSON with one of `rows`, unrounded, with null for NaN and infinity."""
@@ -331,9 +332,9 @@ class _Block:
             return "  ".join(aligned).rstrip()
 
         rows = [line(row) for row in zip(*(self.cells[k] for k in group), strict=True)]
-        hidden = 0 if every else len(rows) - 2 * _ENDS
+        hidden = 0 if every else len(rows) - 2 * _END_ROWS
         if hidden > 1:
-            rows = [*rows[:_ENDS], f"... {hidden:,} more rows ...", *rows[-_ENDS:]]
+            rows = [*rows[:_END_ROWS], f"... {hidden:,} more rows ...", *rows[-_END_ROWS:]]
         return [*map(line, zip(*heads, strict=True)), *rows]
 
 
@@ -387,6 +388,14 @@ def markdown(words: str) -> str:
     for character in "\\`*_|<>[]&~$":
         words = words.replace(character, "\\" + character)
     return _LIST_OR_HEADING.sub(r"\1\\\2", words)
+
+
+def _times(values: Sequence[object]) -> Sequence[object] | Array:
+    """Return values as they are, and times as an array in a unit that dataframe libraries have."""
+    if not any(isinstance(value, (np.datetime64, np.timedelta64)) for value in values):
+        return values
+    array = np.array(values)
+    return array.astype(f"{array.dtype.kind}8[us]") if np.datetime_data(array.dtype)[0] != "ns" else array
 
 
 # ---------------------------------------------------------------- limits of rates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -37,8 +38,12 @@ _JOINER_OF_EMOJI = re.compile(
 #: Characters that are blank or not drawn at all, although they count as printable.
 _BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0]")
 
+#: A name in letters that are written from right to left, Hebrew and Arabic among them, with what joins its words.
+_RIGHT_TO_LEFT = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+_RIGHT_TO_LEFT_NAME = re.compile(f"({_RIGHT_TO_LEFT}+(?:[ .'’/_-]?{_RIGHT_TO_LEFT}+)*)")
+
 #: Greek and Cyrillic letters, and the Latin ones that look the same; variation selectors, which are not drawn.
-_LOOKS = str.maketrans(
+_USUAL_LETTERS = str.maketrans(
     "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕЅІЈКМНОРСТУХаеосрхуіјѕ",
     "ABEZHIKMNOPTYXoABESIJKMHOPCTYXaeocpxyijs",
     "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))),
@@ -79,7 +84,7 @@ def percent(level: float) -> str:
 def printable(value: object) -> str:
     """Return text in which characters that are not printable, such as ends of lines, are written as their escapes.
 
-    What joins two emoji to one stays.
+    Joiners between emoji are kept.
     """
     text = _JOINER_OF_EMOJI.sub("\u200d", str(value))
     if text.isascii() and text.isprintable():
@@ -130,14 +135,31 @@ def visible(label: object) -> str:
 
 
 def distinguishable(texts: Sequence[str]) -> list[str]:
-    """Return texts of which different ones look different: of those that look alike, the unusual ones are spelt out."""
+    """Return texts so that different ones look different: unusual texts that look like others are spelt out."""
     alike = Counter(_look(text) for text in set(texts))
     return [_escaped(text) if alike[_look(text)] > 1 and text != _look(text) else text for text in texts]
 
 
 def _look(text: str) -> str:
     """Return the usual text that looks the same."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_LOOKS))
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_USUAL_LETTERS))
+
+
+def by_direction(text: str) -> list[str]:
+    """Return the parts of a text: every second one is a name that is written from right to left.
+
+    A page must set these apart, or they move the numbers and names that follow them.
+    """
+    return [text] if text.isascii() else _RIGHT_TO_LEFT_NAME.split(text)
+
+
+def for_stdout(text: str) -> str:
+    """Return text that `print` can write: what the encoding of stdout does not have is written as escapes.
+
+    A file that stdout is redirected to has the encoding of the system, which may lack ✓ and ∞.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def masked(text: str) -> str:
@@ -172,7 +194,7 @@ def p_words(p_value: float, digits: int | None = None) -> str:
 
 
 def p_value_text(value: object, digits: int | None = None) -> str:
-    """Return a p-value with three or four decimals, or with so many significant digits; never a smaller one's."""
+    """Return a p-value with three or four decimals, or with a number of significant digits; never rounded down."""
     number = as_number(value)
     if math.isnan(number):
         return NOTHING

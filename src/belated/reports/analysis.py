@@ -1,4 +1,4 @@
-"""Analysis: what is asked of a log, and the answers, which tables, files and reports show."""
+"""Analysis: the questions to a log, and the answers, which tables, files and reports show."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Several(Protocol[_Answer]):
 
 @dataclass(frozen=True)
 class Questions:
-    """What is asked of a log; arms are labels.
+    """The questions to a log; arms are labels.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Questions:
         None: "daipw", or "dipw" if only the chosen arm's propensity is known or outcomes are events whose windows may
         be open; "all": every one, side by side.
     baseline : label or None
-        The arm that the others are compared with.
+        The arm with which the others are compared.
     contrasts : tuple of (arm, arm)
         The first minus the second.
     policies : tuple of dict, or "greedy"
@@ -191,7 +191,7 @@ class Analysis:
 
     @cached_property
     def default_contrasts(self) -> Contrasts | None:
-        """The contrasts that need no asking, which a report shows whatever was asked."""
+        """The default contrasts, which a report always shows."""
         if not self.default_pairs:
             return None
         if self.contrasts is None or not set(self.default_pairs) <= set(self.pairs):
@@ -224,7 +224,7 @@ class Analysis:
 
     @cached_property
     def policy_answers(self) -> list[Answer]:
-        """What each policy would earn."""
+        """The mean outcome under each policy."""
         return [self.result.policy(policy) for policy in self.questions.policies]
 
     @cached_property
@@ -394,21 +394,23 @@ def analyse(source: Data, questions: Questions) -> Analysis:
     questions = questions.about(source.arms, source.segments)
     with recorded_warnings() as sentences:
         result, comparison = _estimate(source, questions)
-    remark = single_value_remark(result.sums)
+    remark = single_value_remark(result.sums, result.sums.shift)
     if remark is not None:
         raise LogError(remark.text, column="outcome")
     followed = None
     if questions.sequential:
         from belated.sequences.sequence import sequence
 
-        followed = sequence(
-            source,
-            questions.kind,
-            level=questions.level,
-            target=questions.target,
-            bounds=questions.bounds,
-            baseline=questions.baseline,
-        )
+        with recorded_warnings() as further:
+            followed = sequence(
+                source,
+                questions.kind,
+                level=questions.level,
+                target=questions.target,
+                bounds=questions.bounds,
+                baseline=questions.baseline,
+            )
+        sentences += further
     return Analysis(
         source=source,
         questions=questions,

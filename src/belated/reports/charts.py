@@ -24,7 +24,7 @@ from belated.reports.scales import HEIGHT, NARROW, WIDE, Across, Scale
 from belated.reports.svg import fit, fit_all, width
 
 _MOST_LINES, _MOST_DESCRIBED = 60, 30
-#: Pixels: margins, and the heights of what charts are made of.
+#: Pixels: margins, and the heights of the parts of charts.
 _SIDE, _ROW, _TOP, _FOOT, _GAP = 16, 44, 30, 46, 16
 
 
@@ -246,7 +246,7 @@ def ribbons(
             y = scale.down(reference)
             svg.line(axes.plot, "zero", (0, y), (100, y))
         has_band = _ribbon(axes, band, across, scale)
-        heading = svg.text(axes.image, fit(band.label, 28), "name", -_left(scale), 14)
+        heading = svg.text(axes.image, fit(band.label, 28), "name", -_left_margin(scale), 14)
         if not has_band:
             svg.add(heading, "tspan", {"class": "range"}).text = ", no interval" if moved else ", no answer"
         elif unit == "points":
@@ -349,7 +349,7 @@ def curves(
     axes = _axes(title, words, across, scale, xlabel=xlabel, right=right)
     _mark(axes, across, marks)
     if ylabel:
-        svg.text(axes.image, fit(ylabel, 48), "axis", -_left(scale), 14)
+        svg.text(axes.image, fit(ylabel, 48), "axis", -_left_margin(scale), 14)
     for k, band in enumerate(bands):
         _fill(axes, band, across, scale, svg.style_of(k if others else band.look))
     for values in shares[len(coloured) : _MOST_LINES]:
@@ -426,7 +426,7 @@ class _Axes(NamedTuple):
 
 
 def _axes(title: str, words: str, across: Across, scale: Scale, *, xlabel: str, right: int) -> _Axes:
-    left = _left(scale)
+    left = _left_margin(scale)
     image = svg.chart(title, words, height=_TOP + HEIGHT + _FOOT, left=left, right=right)
     plot = svg.add(image, "g", {"transform": f"translate(0 {_TOP})"})
     for tick, text in scale.ticks():
@@ -460,7 +460,7 @@ def _mark(axes: _Axes, across: Across, marks: Sequence[Mark]) -> None:
             last = place
 
 
-def _left(scale: Scale) -> int:
+def _left_margin(scale: Scale) -> int:
     return svg.margin(12 + max((width(text) for _, text in scale.ticks()), default=0) * 0.93)
 
 
@@ -477,7 +477,7 @@ def _curve(parent: Element, x: Array, y: Array, style: str, *, steps: bool = Fal
 
 
 def _runs(known: Array) -> list[Array]:
-    """Return the places of each unbroken run of what is known."""
+    """Return the positions of each unbroken run of known values."""
     places = np.flatnonzero(known)
     return [run for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
 

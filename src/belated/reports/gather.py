@@ -26,6 +26,7 @@ from belated.estimation.trajectory import trajectory
 from belated.log.data import Data
 from belated.reports.analysis import Analysis
 from belated.reports.report import Arrivals, Chosen, Report
+from belated.sequences.design import KindOption
 from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.summaries.evidence import Evidence
 
@@ -103,15 +104,16 @@ def _title(source: Data, result: Estimate) -> str:
     return source.name if source.cap is None else f"{source.name}: {result.estimand}"
 
 
-def _sequence_unasked(source: Data, level: float, baseline: Label | None) -> ConfidenceSequence:
-    """Return the sequence that `sequence` makes by default; asymptotic if a cap alone does not bound the outcomes."""
-    follow = partial(sequence, source, level=level, baseline=baseline)
-    try:
-        return follow()
-    except OptionError:
-        if source.cap is None:
-            raise
-        return follow(kind="asymptotic")
+def _sequence_unasked(source: Data, level: float, baseline: Label | None) -> ConfidenceSequence | None:
+    """Return the sequence that `sequence` makes by default, or None if there is none for such a log.
+
+    It is asymptotic if a cap alone does not bound the outcomes.
+    """
+    kinds: tuple[KindOption, ...] = ("auto",) if source.cap is None else ("auto", "asymptotic")
+    for kind in kinds:
+        with suppress(OptionError):
+            return sequence(source, kind, level=level, baseline=baseline)
+    return None
 
 
 # ---------------------------------------------------------------- arrivals and choices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from belated.base.columns import Array, Label
+from belated.base.columns import Label
 from belated.base.tables import Column
 from belated.base.text import NOTHING
 from belated.estimation.answers import Answer, Answers, answer_columns
@@ -14,7 +14,7 @@ from belated.reports.report import Report
 from belated.reports.svg import LOOKS, fit_all
 
 #: Rows beyond which a table is folded away.
-_LONG = 30
+_LONG_TABLE = 30
 
 #: The most rows and ribbons that are drawn.
 MOST_ROWS, MOST_RIBBONS = 24, 6
@@ -35,7 +35,7 @@ class Sheet:
     @property
     def is_long(self) -> bool:
         """Whether it is folded away on a screen."""
-        return len(self.columns[0].values) > _LONG
+        return len(self.columns[0].values) > _LONG_TABLE
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,11 +109,6 @@ def forest_row(label: Label, answer: Answer, row_look: int) -> charts.ForestRow:
         look=row_look,
         unit=answer.unit,
     )
-
-
-def share_line(label: Label, shares: Array, line_look: int) -> charts.Series:
-    """Return a line of a chart with shares."""
-    return charts.Series(label=label, values=shares, look=line_look)
 
 
 def ribbon(label: Label, moved: Answers, ribbon_look: int) -> charts.Series:

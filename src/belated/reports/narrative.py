@@ -60,7 +60,11 @@ def one_segment(report: Report) -> str | None:
     segments = report.estimate.sums.segments
     if segments is None or len(report.estimate.segments) != 1:
         return None
-    return "Segments are too small to be told apart, and count as one." if segments.merged else "There is one segment."
+    return (
+        "Segments are too small to be analysed separately, and count as one."
+        if segments.merged
+        else "There is one segment."
+    )
 
 
 def _best(report: Report) -> str:
@@ -70,11 +74,13 @@ def _best(report: Report) -> str:
     if len(estimate.arms) == 1:
         return f"With {_say(report, highest)}, {report.measure}{report.comma} is {_interval(answers[0])}."
     known = sum(not math.isnan(own.low) for own in answers)
-    among = "Among the arms with an interval, " if known < len(answers) else ""
-    if known < 2:
+    if known == 0:
+        return "No arm has an interval, so it is not known which one is the best."
+    if known == 1:
         words = _interval(estimate.arm(highest))
-        first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(report, highest)}: {words}.")
-        return f"{first} There is no second interval to compare it with."
+        alone = f"With {_say(report, highest)}, {report.measure}{report.comma} is {words}."
+        return f"{alone} No other arm has an interval to compare it with."
+    among = "Among the arms with an interval, " if known < len(answers) else ""
     best = estimate.best()
     words = _interval(best, f"adjusted for being the best of {known}")
     first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(report, best.arm)}: {words}.")

@@ -50,7 +50,7 @@ def report(  # noqa: PLR0913
     log : Log or Source
         A log in memory, or a table from `read`.
     path : path
-        The HTML file. A failure leaves no partial file.
+        The HTML file, whose name ends in .html or .htm, or has no ending. A failure leaves no partial file.
     title : str, optional
         The title of the report; by default the name of the table.
     estimator, level, interval
@@ -122,7 +122,7 @@ def render(report: Report) -> str:
         facts=_facts(report),
         sections=sections(report),
         lights=LIGHTS,
-        how=_how(report),
+        how=_how_computed(report),
     )
 
 
@@ -148,7 +148,7 @@ def _facts(report: Report) -> list[str]:
     ]
 
 
-def _how(report: Report) -> dict[str, str]:
+def _how_computed(report: Report) -> dict[str, str]:
     """Return how the report was computed: facts of the log, and below them those of the estimate that it lacks."""
     own = {"estimator": report.estimate.estimator.name, "interval": report.estimate.interval}
     own |= {"version": f"belated {report.version}"} if report.version else {}

@@ -73,7 +73,7 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Report:
-    """What a report is made of.
+    """The data of a report.
 
     Attributes
     ----------
@@ -176,8 +176,8 @@ class Report:
     def by_segment(self) -> dict[tuple[Label, Label], Heterogeneity]:
         """Contrasts in every segment, by their arms; empty without segments.
 
-        Those that were asked for come first, as they were asked. The one that matters most is among the others, which
-        are only so many that there are few in all.
+        The requested ones come first, in the requested order. Then come the main contrast and the clearest others, up
+        to a small number in all.
         """
         if self.contrasts is None or not self.estimate.segments:
             return {}

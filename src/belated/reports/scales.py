@@ -32,7 +32,11 @@ class Scale:
     """A range of numbers, a little wider than its data unless there is nothing to `spare`; ticks are in a unit."""
 
     def __init__(self, low: float, high: float, *, unit: Unit = "number", spare: bool = True) -> None:
-        more = max((high - low) * 0.04 if high > low else abs(low) * 0.1 if low else 0.5, 1e-200) if spare else 0.0
+        more = 0.0
+        if spare and high > low:
+            more = max((high - low) * 0.04, 1e-200)
+        elif spare:
+            more = max(abs(low) * 0.1, 1e-200) if low else 0.5
         self.unit = unit
         self.low, self.high = low - more, high + more
 

@@ -26,7 +26,6 @@ from belated.reports.layout import (
     forest_row,
     look,
     pair_name,
-    share_line,
     sheet_columns,
 )
 from belated.reports.narrative import one_segment, strongest, upper
@@ -45,7 +44,7 @@ REMARKS = {
     "iad": "Assumes that all arms lose the same share of their outcomes. Wrong when the shares differ.",
 }
 
-#: The same of events, of which rows whose windows are open count as well.
+#: The same for events if rows with open windows count.
 MATURING_REMARKS = {
     "dipw": "Counts every assignment for the ages it has reached, and adjusts for the policy's choices.",
     "mean": "Counts every assignment for the ages it has reached, without adjusting for the policy's choices. Right if "
@@ -67,7 +66,7 @@ def sections(report: Report) -> list[Section]:
 
 
 def arms_section(report: Report, most: int = MOST_ROWS) -> Section:
-    """Show every arm's mean; at most so many are drawn."""
+    """Show every arm's mean; a limited number is drawn."""
     estimate = report.estimate
     answers, sums = estimate.arm_answers, estimate.sums
     shown = list(range(len(answers)))
@@ -101,7 +100,7 @@ def arms_section(report: Report, most: int = MOST_ROWS) -> Section:
 
 
 def differences_section(report: Report, most: int = MOST_ROWS) -> Section | None:
-    """Show the contrasts, of which so many are drawn, and the answers to further questions."""
+    """Show the contrasts, of which a limited number is drawn, and the answers to further questions."""
     contrasts, further = _contrasts(report, most), _further(report)
     parts = tuple(part for part in (contrasts, further) if part is not None)
     if not parts:
@@ -181,7 +180,7 @@ def _further(report: Report) -> Part | None:
 
 
 def segments_section(report: Report, most: int = MOST_ROWS) -> Section | None:
-    """Show the segments, their shares, and the main contrasts in each; at most so many segments are drawn."""
+    """Show the segments, their shares, and the main contrasts in each; a limited number of segments is drawn."""
     estimate = report.estimate
     if not estimate.segments:
         return None
@@ -233,7 +232,7 @@ def arrivals_section(report: Report) -> Section | None:
     title = f"Share {'with an event' if events else 'of outcomes arrived'}, by time since assignment"
     drawn = charts.curves(
         arrivals.delays,
-        [share_line(arrivals.arms[k], arrivals.share[k], k) for k in by_weight(report, arrivals.arms)],
+        [charts.Series(arrivals.arms[k], arrivals.share[k], look=k) for k in by_weight(report, arrivals.arms)],
         title=title,
         xlabel="time since assignment",
         ylabel="with an event" if events else "arrived",
@@ -265,7 +264,7 @@ def policy_section(report: Report) -> Section | None:
     title = "Probability of each arm" if chosen.probabilities else "Share of assignments by arm"
     drawn = charts.curves(
         chosen.moments,
-        [share_line(chosen.arms[k], chosen.share[:, k], k) for k in by_weight(report, chosen.arms)],
+        [charts.Series(chosen.arms[k], chosen.share[:, k], look=k) for k in by_weight(report, chosen.arms)],
         title=f"{title} over time",
         xlabel="assigned",
         ylabel=title.lower(),

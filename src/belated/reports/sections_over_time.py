@@ -31,6 +31,7 @@ from belated.reports.report import Report
 from belated.sequences.answers import SequenceAnswer, Track
 from belated.sequences.design import kind_text
 from belated.sequences.sequence import ConfidenceSequence
+from belated.summaries.caps import quantity
 from belated.summaries.evidence import SHARE_WITH_EVENT
 
 #: The most arms whose bands can be told apart in one chart.
@@ -189,7 +190,9 @@ def buildup_section(report: Report) -> Section | None:
         ]
     else:
         drawn = charts.ribbons(ages, series, title=title, level=report.level, xlabel=xlabel)
-    what = "events build up" if report.outcome == SHARE_WITH_EVENT else f"{one_line(report.outcome, 60)} builds up"
+    what = "events build up"
+    if report.outcome != SHARE_WITH_EVENT:
+        what = f"the {quantity(one_line(report.outcome, 60), report.estimate.unit)} builds up"
     more = f" The {len(shown)} highest of {len(buildup.arms)} arms are drawn." if len(shown) < len(buildup.arms) else ""
     part = Part(
         charts=drawn,

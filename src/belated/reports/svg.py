@@ -8,6 +8,7 @@ from functools import lru_cache
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from belated.base.documents import fill
 from belated.base.text import is_mark, one_line, shorten, shorten_all
 
 #: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.
@@ -50,7 +51,7 @@ def text(parent: Element, words: str, style: str, x: float | str, y: float, anch
     """Add a text at a place, which may be a percentage across."""
     place = {"class": style, "x": str(x), "y": f"{y:.1f}"}
     element = add(parent, "text", place if anchor == "start" else {**place, "text-anchor": anchor})
-    element.text = words
+    fill(element, words, "tspan", **{"unicode-bidi": "isolate"})
     return element
 
 
