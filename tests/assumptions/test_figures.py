@@ -39,3 +39,5 @@ def test_the_figure_shows_the_tipping_points():
     assert f"{answer.shift.tipping_point:.3g}" in right.get_title(loc="right")
     few = bl.sensitivity(bl.Log(["A", "A", "B"], [1, 2, None], [0.5] * 3), ("B", "A"))
     assert few.plot().axes[0].get_title(loc="right") == "no interval"
+    nothing = bl.sensitivity(bl.Log(["A", "A", "B"], [None] * 3, [0.5] * 3), ("B", "A"))
+    assert [axes.get_ylim() for axes in nothing.plot().axes] == [(-1, 1), (-1, 1)]

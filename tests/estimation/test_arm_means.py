@@ -79,3 +79,12 @@ def test_standard_errors_are_those_of_the_answers():
     for log in (log_of(), binary_log()):
         est = bl.estimate(log)
         np.testing.assert_allclose(est.std_errors, [a.std_error for a in est.arm_answers])
+
+
+@pytest.mark.parametrize("name", ["values", "variances", "std_errors", "assigned", "arrived"])
+@pytest.mark.parametrize("segment", [None, ["DE", "FR"] * 60])
+def test_the_numbers_of_an_estimate_cannot_be_changed_by_mistake(name, segment):
+    log = bl.Log(["A", "A", "B", "B"] * 30, [0, 1, 1] * 40, np.full((120, 2), 0.5), segment=segment)
+    numbers = getattr(bl.estimate(log), name)
+    with pytest.raises(ValueError, match="read-only"):
+        numbers *= 100

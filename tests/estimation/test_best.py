@@ -110,6 +110,8 @@ def test_near_a_tie_the_band_is_reported():
     equal = bl.estimate(bl.Log(["A", "A", "B", "B"] * 10, y % 2 + 0.5, [[0.5, 0.5]] * 40), "dipw").best()
     assert (equal.arm, equal.near_tie) == ("A", True)
     assert equal.p_value == 1
+    for tied in (best, equal):
+        assert tied.low <= tied.median_unbiased <= tied.estimate
 
 
 def test_arms_without_an_interval_are_named_and_left_out():

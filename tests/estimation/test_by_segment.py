@@ -12,7 +12,7 @@ from scipy import stats
 from segment_logs import LABELS, columns, contextual_experiments, log_with_segments
 
 import belated as bl
-from belated.estimation.by_segment import Mix
+from belated.estimation.by_segment import Mix, read_policy_by_segment
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +160,24 @@ def test_heterogeneity_leaves_out_segments_without_an_interval():
     assert "XX" in str(answer)
 
 
+@pytest.mark.filterwarnings("ignore::belated.BelatedWarning")
+def test_contrasts_without_an_interval_have_no_p_value():
+    few = bl.Log([0, 1], [1.0, 2.0], [[0.5, 0.5]] * 2, segment=["XX", "XX"])
+    est = bl.estimate(bl.Sums.of(log_with_segments()) + bl.Sums.of(few))
+    for simultaneous in (False, True):
+        *others, empty = est.contrasts(0, by="segment", simultaneous=simultaneous).answers
+        assert math.isnan(empty.low)
+        assert math.isnan(empty.p_value)
+        assert all(0 < answer.p_value <= 1 for answer in others)
+
+
+def test_the_p_value_of_heterogeneity_is_that_of_every_level():
+    log = log_with_segments(90)
+    tests = [bl.estimate(log, level=level).heterogeneity(1, 0) for level in (0.5, 0.95, 0.999)]
+    assert len({test.p_value for test in tests}) == 1
+    assert len({test.contrasts[0].low for test in tests}) == 3
+
+
 def test_the_size_of_the_test_of_heterogeneity():
     runs = 100
     segment, arm, outcome, propensity = contextual_experiments(runs, 600, [[0.5, 0.7], [0.0, 0.2]], seed=4)
@@ -188,3 +206,13 @@ def test_the_mix_of_events_counts_closed_windows():
     assert [column.name for column in mix.columns] == ["segment", "share", "assigned", "closed"]
     assert [row["arrived"] for row in mix.rows] == est.maturity.closed.sum(axis=1).tolist()
     assert est.segment("DE").arrived.tolist() == est.maturity.closed[0].tolist()
+
+
+@pytest.mark.parametrize(("segments", "text"), [((), "DE:B"), (("DE",), "A=0.2,B=0.8"), (("DE",), "greedy")])
+def test_text_that_is_no_policy_by_segment(segments, text):
+    assert read_policy_by_segment(("A", "B"), segments, text) is None
+
+
+def test_a_policy_of_a_segment_that_is_not_there():
+    with pytest.raises(bl.OptionError, match="There is no segment 'FR'"):
+        read_policy_by_segment(("A", "B"), ("DE",), "FR:B")

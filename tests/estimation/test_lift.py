@@ -203,6 +203,12 @@ def test_words(log, estimate, low, high, words):
     assert type(lift)(**{**vars(lift), "estimate": estimate, "low": low, "high": high}).words == words
 
 
+def test_a_table_has_the_digits_of_the_words(log):
+    lift = bl.estimate(log).lift("B", "A")
+    assert math.isfinite(lift.high)
+    assert all(cell in lift.words for cell in lift.to_text().splitlines()[2].split()[:3])
+
+
 @pytest.mark.parametrize(
     ("kind", "base", "other", "rows"),
     [

@@ -303,6 +303,26 @@ def test_an_arm_that_is_never_offered_in_a_segment_has_no_standardised_mean():
     assert str(est.segment("FR")).endswith("No interval for 2: it needs at least 2 arrived outcomes in the segment.")
 
 
+def test_an_arm_that_some_merged_segments_hardly_got_is_pointed_out():
+    segment = np.arange(120) // 10
+    likely = np.where((segment % 3 == 0)[:, np.newaxis], [0.98, 0.02], [0.02, 0.98])
+    arm = likely.argmax(axis=1)  # no row has a large weight
+    outcome = np.random.default_rng(1).normal(size=120)
+    said = "The outcomes of arm 0 stand for only 34% of the rows in merged segments, because it was seldom chosen"
+
+    def text(**options):
+        return str(bl.estimate(bl.Log(**{"arm": arm, "outcome": outcome, "propensity": likely, **options})))
+
+    assert said in text(segment=segment)
+    assert said in text(segment=segment, arrival_probability=np.ones(120))
+    late = np.where(np.arange(120) % 2, outcome, np.nan)
+    assert said in text(segment=segment, outcome=late)
+    assert said in text(segment=segment, outcome=late, arrival_probability=np.full(120, 0.5))
+    assert "stand for" not in text(segment=segment // 4)  # nothing is merged
+    assert "stand for" not in text(segment=segment, propensity="uniform", arm=np.arange(120) % 2)
+    assert "stand for" not in text(segment=segment, propensity=likely[np.arange(120), arm])  # not known of other arms
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_merged_segments_without_an_outcome_of_an_arm_are_pointed_out(missing):
     rng = np.random.default_rng(1)

@@ -114,9 +114,9 @@ def test_an_arm_as_text_comes_before_a_contrast():
     assert read_arm_or_contrast(arms, "3") == 3
     assert read_arm_or_contrast(arms, "B - 3") == ("B", 3)
     with pytest.raises(bl.OptionError) as caught:
-        read_arm_or_contrast(tuple(range(12)), "Z", option="goal")
+        read_arm_or_contrast(tuple(range(12)), "Z")
     first = ", ".join(f"'{arm}'" for arm in range(10))
-    assert str(caught.value) == f"`goal` is 'Z'; it must be two arms, such as B-A, or one of {first}."
+    assert str(caught.value) == f"`target` is 'Z'; it must be two arms, such as B-A, or one of {first}."
     with pytest.raises(bl.UnknownArmError, match="There is no arm 'Z'"):
         read_arm_or_contrast(arms, "Z-B")
     with pytest.raises(bl.OptionError, match="`target` is 'B-B'; a contrast needs two different arms"):

@@ -7,7 +7,7 @@ import pytest
 
 import belated as bl
 from belated.log.clock import Clock
-from belated.log.durations import Window, length_on, read_window
+from belated.log.durations import Window, length_on, longest_of, read_window
 
 
 def test_windows():
@@ -37,6 +37,13 @@ def test_a_window_is_counted_in_any_unit():
     units = ("s", "ms", "us", "ns", "ps", "fs", "as")
     assert [length_on(Clock(unit), "2s") for unit in units] == [2 * 1000**i for i in range(7)]
     assert length_on(Clock("s"), "1999ms") == 1
+
+
+@pytest.mark.parametrize("windows", ["7d", b"7d", [], None])
+def test_windows_are_a_list_that_is_not_empty(windows):
+    assert longest_of(["1d", "7d"]).text == "7 days"
+    with pytest.raises(bl.OptionError, match="`windows` must be a list of windows, such as"):
+        longest_of(windows)
 
 
 def test_a_window_is_read_once():

@@ -199,3 +199,34 @@ def test_a_missing_arm_is_named_before_columns_are_matched():
     frame = pl.DataFrame({"arm": ["A", None, "B"], "y": [1.0, 2.0, 3.0], "p_A": 0.5, "p_B": 0.5})
     with pytest.raises(bl.LogError, match="`arm` in row 1 is missing"):
         bl.Log.from_frame(frame, arm="arm", outcome="y", propensity=["p_A", "p_B"])
+
+
+DAYS = [dt.date(2026, 1, 1), None, dt.date(2026, 1, 2)] * 8
+BANDS = [7, 8, None] * 8
+
+
+@pytest.mark.parametrize(
+    ("segment", "labels"),
+    [
+        ("day", ("2026-01-01", "2026-01-02", "(missing)")),
+        ("band", ("7", "8", "(missing)")),
+        (["day", "band"], ("(missing), 8", "2026-01-01, 7", "2026-01-02, (missing)")),
+    ],
+)
+@pytest.mark.parametrize("convert", [lambda table: table, pl.from_arrow], ids=["pyarrow", "polars"])
+def test_segments_have_the_names_that_tables_give_them(convert, segment, labels):
+    values = {"arm": ["A", "B", "B", "A"] * 6, "outcome": [1.0] * 24, "day": DAYS, "band": BANDS}
+    table = convert(pa.table(values))
+    log = bl.Log.from_frame(table, propensity="uniform", segment=segment)
+    source = bl.read(table, propensity="uniform", segment=segment, assigned_at="none", arrived_at="none")
+    assert sorted(map(str, log.segment_column.labels)) == sorted(labels)
+    assert list(map(str, source.log().segment_column.labels)) == list(map(str, log.segment_column.labels))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)], ids=str)
+@pytest.mark.parametrize("convert", [lambda table: table, pl.from_arrow, lambda table: table.to_pandas()])
+def test_bytes_are_text(convert, kind):
+    arms = ["\u00e9", "xy"] * 6
+    frame = convert(pa.table({"arm": pa.array([arm.encode() for arm in arms], kind), "outcome": [1.0] * 12}))
+    log = bl.Log.from_frame(frame, propensity="uniform")
+    assert log.arms == bl.read(frame, arm="arm", propensity="uniform", arrived_at="none").arms == ("xy", "\u00e9")

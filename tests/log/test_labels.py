@@ -37,9 +37,7 @@ def test_integers_that_may_be_columns_or_not_are_asked_about():
 def test_arms_are_labels_of_any_kind(labels, arms):
     log = log_of(arm=labels)
     assert log.arms == arms
-    assert [log.arms[k] for k in log.code] == np.ravel(np.array(labels, dtype=object)).tolist() or isinstance(
-        labels[0], tuple
-    )
+    assert [log.arms[k] for k in log.code] == list(labels.ravel() if isinstance(labels, np.ndarray) else labels)
 
 
 def test_mixed_labels_keep_their_types():

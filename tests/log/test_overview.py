@@ -19,6 +19,11 @@ def test_a_log_shows_what_it_is():
 def test_a_log_in_which_nothing_has_arrived_has_no_delays():
     log = log_of(outcome=[None] * 4, arrived_at=[None] * 4, propensity=[0.5, 0.25, 0.5, 0.125])
     assert "0.0% arrived" in str(log)
+    assert "segment" not in str(log)
     assert "only the chosen arm's propensity is known" in str(log)
     assert [str(delay) for delay in log.to_dict()["median_delay"]] == ["nan", "nan"]
     assert log.to_dict()["smallest_propensity"] == [0.5, 0.125]
+
+
+def test_a_log_with_segments_says_how_many():
+    assert str(log_of(400, segment=["x", "y", "y", "x"] * 100)).splitlines()[0].endswith("; 2 segments")

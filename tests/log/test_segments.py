@@ -51,6 +51,12 @@ def test_columns_of_every_kind(values, labels, each):
     assert column(values) == (labels, each)
 
 
+def test_labels_are_pythons_own():
+    (text, other), _ = column([np.str_("a"), np.str_("b")])
+    (number, missing), _ = column(np.array([np.int64(7), None], dtype=object))
+    assert [type(label) for label in (text, other, number, missing)] == [str, str, int, str]
+
+
 def test_dates_are_labels_and_a_missing_date_is_missing():
     labels, _ = column(np.array(["2024-01-02", "NaT", "2024-01-01"], dtype="M8[D]"))
     assert labels[-1] == "(missing)"

@@ -29,6 +29,16 @@ def test_one_answer():
     assert "confidence sequence, one of 3\n" in str(joint)
 
 
+def test_the_moment_of_exclusion_survives_the_way_into_frames():
+    moments = np.datetime64("2026-01-01T00:00") + np.arange(300) * np.timedelta64(10, "m")
+    log = bl.Log(list("AB") * 150, [0, 1, 1, 1] * 75, np.full((300, 2), 0.5), assigned_at=moments)
+    answer = bl.sequence(log).arm("A")
+    moment = answer.excluded_at
+    assert moment is not None
+    for frame in (answer.to_polars(), answer.to_pandas(), answer.to_arrow().to_pandas()):
+        assert np.datetime64(frame["excluded_at"][0]) == moment
+
+
 def test_several_answers():
     answers = followed().contrasts(simultaneous=True)
     assert len(answers) == 3

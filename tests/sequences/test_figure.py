@@ -21,3 +21,21 @@ def test_it_is_drawn(tmp_path):
     assert len(sequence.track("A")) == 20
     empty = bl.sequence(log.at(3), looks=2)
     empty.plot("A").savefig(tmp_path / "empty.png")
+
+
+def test_a_band_of_one_look_is_drawn():
+    days, even = np.arange(60), np.full(60, 0.5)
+    log = bl.Log(
+        ["A", "B"] * 30, np.random.default_rng(0).normal(size=60), even, assigned_at=days, arrived_at=days + 99
+    )
+    sequence = bl.sequence(log)
+    track = sequence.track("A")
+    assert np.isfinite(track.low).sum() == 1
+    (axes,) = sequence.plot("A").axes
+    (line,) = axes.collections[-1].get_segments()
+    np.testing.assert_allclose(line, [[158, track.low[-1]], [158, track.high[-1]]])
+
+
+def test_one_outcome_is_one():
+    log = bl.Log(["A", "B"], [1.5, 2.5], np.full(2, 0.5))
+    assert "effective sample size of 1 (1 arrived outcome); an asymptotic" in bl.sequence(log).arm("A").why

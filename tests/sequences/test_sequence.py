@@ -13,6 +13,7 @@ from commands import invoke
 from sequence_logs import as_log, random_columns
 
 import belated as bl
+from belated.reports.analysis import Questions, analyse
 
 
 @pytest.mark.parametrize(
@@ -188,3 +189,16 @@ def test_titles_of_one_row_are_in_the_singular():
     log = bl.Log(["A", "B"] * 40, [1.0, 0.0, 0.5, 1.0] * 20, [[0.5, 0.5]] * 80, segment=["DE"] * 80)
     title = repr(bl.sequence(log)).splitlines()[0]
     assert title.endswith("standardised to the log's mix of 1 segment, tested at 80 looks")
+
+
+def test_a_policy_that_looked_at_the_unit_is_pointed_out():
+    rng = np.random.default_rng(0)
+    country = rng.integers(2, size=2000)  # its mean differs, and the policy prefers an arm in it; the arms are equal
+    b = np.where(country == 1, 0.8, 0.2)
+    arm = np.where(rng.random(2000) < b, "B", "A")
+    log = bl.Log(arm, country + rng.normal(size=2000), np.column_stack([1 - b, b]))
+    with pytest.warns(bl.BelatedWarning, match="the policy looked at the unit"):
+        sequence = bl.sequence(log)
+    assert sequence.contrast("B", "A").low > 0
+    said = analyse(log, Questions(sequential=True)).warnings
+    assert sum("the policy looked at the unit" in words for words in said) == 1

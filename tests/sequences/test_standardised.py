@@ -107,6 +107,64 @@ def test_what_is_not_possible_is_said():
         bl.sequence(small, "beta_binomial")
 
 
+def test_outcomes_other_than_0_and_1_are_not_taken_for_these():
+    log = contextual(800, 2, kind="rate", policy="uniform", delay=0).log
+    outcome = np.where(np.arange(800) < 400, log.outcome, 3 * log.outcome)
+    rows = np.array(log.arms)[log.code], outcome, "uniform"
+    later = bl.Log(*rows, arms=log.arms, segment=np.array(log.segments)[log.segment_column.code])
+    assert bl.sequence(later).kind == "asymptotic"
+    sequence = bl.sequence(later.at(400), target=800)
+    assert sequence.kind == "beta_binomial"
+    for ask in (lambda: sequence.update(later), lambda: bl.sequence(later, "beta_binomial")):
+        with pytest.raises(bl.LogError, match="outcome is 3, but a beta-binomial sequence needs outcomes"):
+            ask()
+    assert len(sequence.moments) == len(bl.sequence(later.at(400)).moments)
+
+
+def test_an_interval_of_a_contrast_has_no_reason_to_be_missing():
+    rng = np.random.default_rng(7)
+    rows = 400
+    paid = np.where(rng.random(rows) < 0.1, rng.lognormal(size=rows), 0.0)
+    arm = np.arange(rows) % 2  # the second arm's outcomes alone are skewed
+    outcome = np.where(arm == 0, rng.normal(size=rows), 0.1 * paid)
+    log = bl.Log(np.array(["A", "B"])[arm], outcome, "uniform", segment=np.arange(rows) // 2 % 2)
+    sequence = bl.sequence(log)
+    assert sequence.arm("B").why is not None
+    answer = sequence.contrast("B", "A")
+    assert math.isfinite(answer.low)
+    assert answer.why is None
+
+
+@pytest.mark.parametrize("rates", [False, True])
+def test_chances_of_arrival_that_differ_count_over_segments_only(rates):
+    rng = np.random.default_rng(0)
+    rows = 3000
+    good = np.arange(rows) % 3 == 0  # their outcomes are larger, and arrive more often
+    chance = np.where(good, 0.9, 0.2)
+    outcome = (rng.random(rows) < np.where(good, 0.6, 0.2)).astype(float) if rates else good + rng.normal(size=rows)
+    outcome[rng.random(rows) > chance] = np.nan
+    columns = rng.choice(["A", "B"], rows), outcome, "uniform"
+    log = bl.Log(*columns, segment=np.zeros(rows, int), arrival_probability=chance)
+    sequence = bl.sequence(log)
+    assert sequence.kind == "asymptotic"
+    answer = sequence.arm("A")
+    assert answer.low < 1 / 3 < answer.high  # the mean of all rows
+    assert answer.estimate == pytest.approx(bl.estimate(log, "dipw").arm("A").estimate)
+    assert bl.sequence(bl.Log(*columns)).arm("A").low > 1 / 3  # rows that arrive often count too much
+    if rates:
+        with pytest.raises(bl.OptionError, match="not possible with `arrival_probability`; use kind='asymptotic'"):
+            bl.sequence(log, "beta_binomial")
+    plain = bl.Log(*columns, arrival_probability=chance)
+    asked = (
+        lambda: bl.sequence(plain),
+        lambda: bl.sequence(log, segment=0),
+        lambda: bl.sequence(bl.Log(*columns)).update(plain),
+    )
+    for ask in asked:
+        with pytest.raises(bl.OptionError, match="`arrival_probability`, which a sequence takes into account only"):
+            ask()
+
+
 def test_few_outcomes_in_a_segment_are_the_reason():
     log = contextual(200, 2, delay=0, policy="uniform").log
     log = next(now for now in map(log.at, range(20, 200)) if len(now.segments) == 2)  # with 8 outcomes in a cell

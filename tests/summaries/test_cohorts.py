@@ -68,6 +68,26 @@ def test_rows_without_events_may_be_counted_in_groups():
     np.testing.assert_allclose(together.spread, single.spread, rtol=1e-2)
 
 
+def test_the_order_of_the_rows_of_a_batch_says_nothing():
+    rng = np.random.default_rng(5)
+    loud = np.arange(600) < 200  # as rows that are added up come after those with events
+    day = rng.integers(3, size=600) * 1.0
+    rows = Exposed(np.zeros(600, int), day, np.full(600, 9.0), np.ones(600))
+    happened = Happened(np.arange(200), rng.uniform(0, 9, 200), np.ones(200))
+    evidence = cohort_scores(rows, happened, (1, 1), text)
+    new = rng.permutation(600)
+    place = np.argsort(new)
+    moved = cohort_scores(
+        Exposed(*(column[new] for column in rows)), happened._replace(entry=place[:200]), (1, 1), text
+    )
+    np.testing.assert_allclose(moved.score, evidence.score, atol=1e-9)
+    np.testing.assert_allclose(moved.spread, evidence.spread, rtol=1e-9)
+    assert changes(evidence)[0].p_value > 0.1
+    rounded = np.where(loud, day, day + rng.uniform(-1, 1, 600) * 1e-11)
+    close = cohort_scores(rows._replace(since=rounded + 1), happened, (1, 1), text)
+    np.testing.assert_allclose(close.score, evidence.score, atol=1e-9)
+
+
 def test_without_events_there_is_nothing_to_test():
     rows, _ = random_rows(0)
     none = Happened(np.zeros(0, int), np.zeros(0), np.zeros(0))

@@ -43,3 +43,19 @@ def test_equal_delays_are_not_called_light_if_rows_were_not_followed_for_longer(
     log = bl.Log(["A", "B"] * 40, np.arange(80.0), np.full(80, 0.5), assigned_at=times, delay=times + 5, as_of=5.0)
     evidence = log.evidence()
     assert (delay_tails(evidence.arrivals, evidence.grain).low == 0).all()
+
+
+@pytest.mark.parametrize("rows", [300, 1000, 5000])
+@pytest.mark.parametrize("law", ["even", "two clusters", "weeks"])
+def test_delays_that_end_long_before_the_follow_up_have_a_light_tail(law, rows):
+    rng = np.random.default_rng(rows)
+    late = {
+        "even": rng.integers(1, 10, rows),
+        "two clusters": np.where(rng.random(rows) < 0.5, 1.0, 7.0) + rng.random(rows),
+        "weeks": 7 * rng.integers(0, 4, rows),
+    }[law]
+    log = bl.Log(rng.integers(2, size=rows), rng.normal(size=rows), np.full((rows, 2), 0.5), delay=late, as_of=rows)
+    evidence = log.evidence()
+    tails = delay_tails(evidence.arrivals, evidence.grain)
+    assert not tails.heavy.any()
+    assert (tails.exponent > 0.5).all()

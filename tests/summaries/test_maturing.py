@@ -51,6 +51,14 @@ def test_their_mean_and_variance_are_those_of_the_formula(rows: list[tuple[int, 
         assert np.sum(w**2 * (y - mean) ** 2) / w.sum() ** 2 == pytest.approx(variance, abs=1e-10)
 
 
+@given(w=st.lists(st.floats(0.1, 9.0), min_size=3, max_size=6), values=st.lists(st.floats(0.1, 99.0), min_size=1))
+def test_if_only_one_row_has_reached_the_ages_of_all_events_nothing_varies(w: list[float], values: list[float]) -> None:
+    first = Row(w[0], 12, [(5 + i / 99, value) for i, value in enumerate(values)])
+    _, outcome = _matured([(0, first), *((0, Row(each, i / 9, [])) for i, each in enumerate(w[1:]))], 12)
+    assert len(set(outcome.tolist())) == 1
+    assert outcome[0] == pytest.approx(sum(values))
+
+
 @given(rows=_rows())
 def test_if_every_window_has_closed_they_are_the_outcomes(rows: list[tuple[int, Row]]) -> None:
     closed = [(c, row._replace(age=12)) for c, row in rows]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import belated as bl
+from belated.summaries import signs
 from belated.summaries.signs import (
     Remark,
     dependence_remark,
@@ -20,8 +21,6 @@ from belated.summaries.signs import (
     miscalibration,
     most_recorded,
     outcome_dependence,
-    single_value,
-    single_value_remark,
     steady_arrival,
     swapped,
     trend,
@@ -248,11 +247,24 @@ def test_few_of_many_rows_are_sparse():
     assert most_recorded(np.array([900.0, 3.0]), np.array([225.0, 3.0])) == 0.25
 
 
+def test_only_outcomes_above_0_are_a_sign_of_events():
+    rows, arrived = np.full(2, 900.0), np.full(2, 100.0)
+    assert "Every outcome is above 0" in signs.oddities(None, signs.Recorded(1.0, rows, arrived))[0]
+    assert signs.oddities(None, signs.Recorded(0.0, rows, arrived)) == []
+
+
 def test_an_arm_with_few_rows_shows_that_outcomes_are_recorded_if_nearly_all_have_one():
     old, soon = np.array([148.0, 10.0, 0.0]), np.array([33.0, 10.0, 0.0])
     assert not is_sparse(old, soon)
     assert most_recorded(old, soon) == 1
     assert is_sparse(old, np.array([33.0, 4.0, 0.0]))
+
+
+def test_arms_with_few_rows_show_together_that_outcomes_are_recorded():
+    old, soon = np.array([5.0, 5.0, 41.0]), np.array([5.0, 5.0, 0.0])  # one arm's outcomes never arrive
+    assert not is_sparse(old, soon)
+    assert most_recorded(old, soon) == 1
+    assert is_sparse(old, np.array([2.0, 1.0, 0.0]))
 
 
 def test_arrival_that_is_certain_is_not_tested():
@@ -272,6 +284,14 @@ def ledger_of(log):
     arrived = log.arrived
     ledger.land([key for key, yes in zip(keys, arrived, strict=True) if yes], log.outcome[arrived])
     return ledger.sums
+
+
+def single_value(sums):
+    return signs.single_value(sums, sums.shift)
+
+
+def single_value_remark(sums):
+    return signs.single_value_remark(sums, sums.shift)
 
 
 @pytest.mark.parametrize("value", [1.0, 9.99, 1e-9, 1e12 + 0.1])

@@ -1,1 +1,1 @@
-"""What the answers assume: diagnosis of a log, and sensitivity to what it cannot show."""
+"""The assumptions of estimates: diagnosis of a log, and sensitivity to outcomes that never arrive."""

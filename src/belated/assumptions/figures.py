@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
+import numpy as np
+
 from belated.assumptions.checks.check import LIGHTS
 from belated.assumptions.missing import Size
 from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from belated.assumptions.diagnosis import Diagnosis
 
 #: Characters of a line of a finding.
-_LINE = 74
+_FINDING_WIDTH = 74
 
 #: A row of bounds, as `Bounds.to_dict` gives it: every value is a list of one.
 BoundsRow: TypeAlias = Mapping[str, Sequence[float]]
@@ -31,7 +33,7 @@ BoundsRow: TypeAlias = Mapping[str, Sequence[float]]
 
 def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
     """Draw the checks one below the other: the light, the name, and the finding."""
-    findings = [textwrap.wrap(safe_label(check.finding, 400), _LINE)[:4] or [""] for check in diagnosis.checks]
+    findings = [textwrap.wrap(safe_label(check.finding, 400), _FINDING_WIDTH)[:4] or [""] for check in diagnosis.checks]
     lines = sum(len(finding) for finding in findings)
     figure, (axes,) = new_figure(None, diagnosis._title(), (8.4, 0.9 + 0.19 * lines + 0.14 * len(findings)))
     axes.set_axis_off()
@@ -122,6 +124,9 @@ def _bands(axes: Axes, rows: Sequence[BoundsRow], size: Size, curves: Curves) ->
     axes.plot(x, low, color=COLOURS[0], linewidth=1)
     axes.plot(x, high, color=COLOURS[0], linewidth=1)
     axes.axhline(null, color=INK, linewidth=1)
+    limits = np.concatenate([bound_low, bound_high, low, high])
+    if not (limits[np.isfinite(limits)] != null).any():  # nothing to choose a scale by
+        axes.set_ylim(null - 1, null + 1)
     inside = x[0] < tipping <= x[-1]
     shown = tipping if inside else math.nan
     axes.plot([shown], [null], "o", color=COLOURS[1], markersize=6, zorder=3, label="tipping point")

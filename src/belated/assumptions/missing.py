@@ -65,7 +65,7 @@ class ArmOutcomes:
         self.n = n = int(arrived.sum())
         self.share = float(w[arrived].sum() / w.sum()) if len(w) else math.nan
         if n and n == len(w):
-            self.share = 1.0  # exactly
+            self.share = 1.0  # the quotient may differ from 1 by rounding
         v, p = w, np.full(len(w), self.share)
         self.differ = chance is not None and 0 < n < len(w) and bool(np.ptp(chance[arrived]) > 0)
         if chance is not None and self.differ:
@@ -85,7 +85,7 @@ class ArmOutcomes:
                     np.cumsum(term, out=self.sums[k, i, j, 1:])
                     term = term * x
         self.missing_sums = self._of_missing(self.sums[1])
-        self.largest = np.stack([_largest(v * p), _largest(v * (1 - p))])  # w and u
+        self.largest = np.stack([_largest(v * p), _largest(v * (1 - p))])  # of w, and of u
         self.missing = float(self.missing_sums[0, -1] / self.sums[1, 0, 0, -1]) if self.differ else 1 - self.share
         self.offset = float(self.missing_sums[1, -1] / self.missing_sums[0, -1]) if n else math.nan
         self.mean_missing = self.mean + self.offset
@@ -301,7 +301,7 @@ class MissingOutcomes:
         """Return the arms in question of the rows that count."""
         estimator = ESTIMATORS["dipw"]
         sums = Sums.of(rows, *estimator.parts, plain=False)
-        remark = single_value_remark(sums)
+        remark = single_value_remark(sums, sums.shift)
         if remark is not None:
             raise LogError(remark.text, column="outcome")
         population = None if sums.segments is None else Population.of_log(sums.segments)

@@ -46,7 +46,7 @@ _SHIFTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 _NAME = 60
 
 #: The search for a tipping point stops at this factor, or at this shift in standard deviations.
-_MOST = 10_000.0
+_LARGEST_FACTOR = 10_000.0
 
 #: Steps of that search, and bisections of the step in which the interval first includes the null value.
 _STEPS, _HALVINGS = 80, 40
@@ -447,7 +447,7 @@ def tipping_point(
         return not (limit >= null if up else limit <= null)
 
     # the limit need not be monotone, as the variance may fall while a bound rises: take steps, then bisect
-    steps = np.linspace(0.0, math.log(_MOST), _STEPS + 1).tolist()
+    steps = np.linspace(0.0, math.log(_LARGEST_FACTOR), _STEPS + 1).tolist()
     for outside, inside in pairwise(steps):
         if not excludes(inside):
             return size(bisect(excludes, outside, inside, steps=_HALVINGS)[1])

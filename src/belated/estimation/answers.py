@@ -107,7 +107,7 @@ class Answer(OneRow):
 
     @property
     def shown(self) -> tuple[float, float]:
-        """The limits as tables, figures and reports show them: those of rates are cut at what rates can be."""
+        """The limits as tables, figures and reports show them: those of rates are cut to possible values."""
         possible = RANGES[self.unit]
         if self.unit == "points":
             c = self.combination.coefficients
@@ -267,7 +267,7 @@ class Answers(Table):
 
 
 class _Named(Protocol):
-    """What has a name, made of parts."""
+    """An object with a name that is made of parts."""
 
     @property
     def name(self) -> str: ...

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from belated.base.checks import one_of
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, Label, locked
 from belated.base.errors import BelatedWarning, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, few_labels, one_line, percent, shown
@@ -70,7 +70,7 @@ class ArmMeans(Table):
             statistics = evaluate(self.sums, self.estimator)
         else:
             statistics = cell_statistics(segments, self.estimator, population)
-        if single_value(self.sums) is None:
+        if single_value(self.sums, self.sums.shift) is None:
             return statistics
         unknown = np.full(len(statistics.value), math.nan)
         robust = None if statistics.robust is None else unknown
@@ -91,19 +91,19 @@ class ArmMeans(Table):
     @cached_property
     def values(self) -> Array:
         """The estimates, by arm."""
-        return self.alone.estimate
+        return locked(self.alone.estimate)
 
     @cached_property
     def variances(self) -> Array:
         """The paper's variances V(a), by arm."""
         if self.population is None:
-            return self.statistics.variance
-        return np.asarray(replace(self.alone, kind="normal").std_error ** 2)
+            return locked(self.statistics.variance)
+        return locked(replace(self.alone, kind="normal").std_error ** 2)
 
     @cached_property
     def std_errors(self) -> Array:
         """The standard errors that the intervals use, by arm."""
-        return self.alone.std_error
+        return locked(self.alone.std_error)
 
     @cached_property
     def alone(self) -> Combination:
@@ -148,13 +148,13 @@ class ArmMeans(Table):
 
     def _counts(self, name: str) -> Array:
         if self.sums.segments is None or self.population is None:
-            return self.sums[name]
+            return locked(self.sums[name])
         return self._of_segments(self.sums.segments.cells[name].reshape(-1, len(self.arms)))
 
     def _of_segments(self, table: Array) -> Array:
         """Return counts by segment and arm added up over the segments that the estimate is about."""
         used = slice(None) if self.population is None else self.population.shares > 0
-        return np.asarray(table[used].sum(axis=0))
+        return locked(table[used].sum(axis=0))
 
     def arm(self, arm: Label, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the estimate, interval and test of one arm's mean."""
@@ -225,7 +225,7 @@ class ArmMeans(Table):
     def warn(self) -> None:
         """Warn about arms without an estimate, an interval or a variance of their own."""
         arrived, constant = self.sums["arrived"], self.alone.arms.constant.all(axis=-1)
-        remark = single_value_remark(self.sums)
+        remark = single_value_remark(self.sums, self.sums.shift)
         beyond = self._beyond_numbers() & (arrived > 1)
         empty = np.isnan(self.values) & (arrived > 0) & bool(self.segments)
         if remark is not None:

@@ -99,7 +99,7 @@ class Best(Table):
 
     @property
     def shown(self) -> tuple[float, float]:
-        """The same limits as tables, figures and reports show them: those of a rate are cut at 0 and 1."""
+        """The same limits as tables, figures and reports show them: limits of a rate are cut at 0 and 1."""
         low, high = shown_limit((self.low, self.high), self.estimate, RANGES[self.unit]).tolist()
         return low, high
 
@@ -228,7 +228,7 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
     @cache
     def limits(tail: float) -> tuple[Array, Array]:
         low, high = alone.limits(tail)
-        return _turned((low[arms], high[arms]), largest)
+        return _limits_of_means((low[arms], high[arms]), largest)
 
     def duels(better: Array, worse: Array) -> Combination:
         pairs = np.stack([arms[better], arms[worse]], axis=-1)
@@ -256,17 +256,19 @@ def find_best(estimate: Estimate, level: float, largest: bool) -> Best:
 
     def as_asked(limits: tuple[Array, Array]) -> Limits[float]:
         """Return limits with their original sign, within the possible range of a mean."""
-        low, high = np.clip(_turned(limits, largest), *possible)
+        low, high = np.clip(_limits_of_means(limits, largest), *possible)
         return Limits(float(low), float(high))
 
+    reported = selected.simultaneous if selected.near_tie else selected.hybrid
+    median = np.clip(selected.median, *reported)  # near a tie it may lie farther away
     return Best(
         arm=estimate.arms[index],
         estimate=float(estimate.values[index]),
         std_error=float(estimate.std_errors[index]),
-        median_unbiased=as_asked((selected.median, selected.median)).low,
+        median_unbiased=as_asked((median, median)).low,
         simultaneous=as_asked(selected.simultaneous),
         conditional=as_asked(selected.conditional),
-        hybrid=as_asked(selected.simultaneous if selected.near_tie else selected.hybrid),
+        hybrid=as_asked(reported),
         near_tie=bool(selected.near_tie),
         p_value=rivalry.winner_not_best(),
         p_values=dict(zip(estimate.arms, p_values.tolist(), strict=True)),
@@ -282,7 +284,7 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
     if len(rivals.arms) < 2:
         raise OptionError("Contrasts with the best arm need at least two arms that have an interval.")
     rivalry = rivals.rivalry(estimate.level)
-    low, high = _turned(rivalry.against_best(), largest)
+    low, high = _limits_of_means(rivalry.against_best(), largest)
     p_values = rivalry.not_best()
     first, second = np.argsort(-rivals.values, kind="stable")[:2]
     p_values[first] = rivalry.winner_not_best()
@@ -304,7 +306,7 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
     return answers
 
 
-def _turned(limits: tuple[Array, Array], largest: bool) -> Limits[Array]:
+def _limits_of_means(limits: tuple[Array, Array], largest: bool) -> Limits[Array]:
     """Return limits, with reversed signs if the smallest is best."""
     low, high = limits
     return Limits(low, high) if largest else Limits(-high, -low)

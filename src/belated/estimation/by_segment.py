@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from belated.estimation.estimate import Estimate
 
+#: The tail of the intervals whose widths are the errors of the test of whether effects differ.
+_TAIL = 0.025
+
 #: Steps of the grid on which the sum of the largest errors is distributed.
 _GRID = 512
 
@@ -148,12 +151,12 @@ def find_heterogeneity(estimate: Estimate, arm: Label, baseline: Label) -> Heter
             left_out.append(segment)
             continue
         combination = own.combination(target.coefficients)
-        # half the width of the interval in units of its quantile: as wide as the interval itself says
+        # half the width of the 95 % interval in units of its quantile: a p-value does not depend on the level
         freedom = float(combination.freedom)
-        tail = (1 - estimate.level) / 2
-        quantile = -float(special.stdtrit(min(freedom, 1e8), tail))
+        low, high = map(float, combination.limits(_TAIL))
+        quantile = -float(special.stdtrit(min(freedom, 1e8), _TAIL))
         values.append(answer.estimate)
-        errors.append(max(answer.std_error, (answer.high - answer.low) / 2 / quantile))
+        errors.append(max(answer.std_error, (high - low) / 2 / quantile))
         degrees.append(freedom)
     statistic, between, within, p_value = _welch(np.array(values), np.array(errors), np.array(degrees))
     contrasts = replace(estimate.contrasts_of([(arm, baseline)]), answers=tuple(answers))
@@ -265,7 +268,7 @@ def is_by_segment(
     """Whether a policy is given by segment: its keys are segments, or its values are not numbers."""
     if not segments or not isinstance(policy, Mapping):
         return False
-    if all(isinstance(value, Real) for value in policy.values()):  # of arms, unless a key is a segment and no arm
+    if all(isinstance(value, Real) for value in policy.values()):  # keys are arms, unless one is a segment only
         return any(key in segments and key not in arms for key in policy)
     return True
 

@@ -30,9 +30,9 @@ CLOSED = "closed only"
 def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap: float | None = None) -> Comparison:
     """Estimate with every estimator of the paper, side by side.
 
-    "daipw_paper" is left out because it nearly equals "daipw". Estimators that need every arm's propensity are left
-    out if the log has only the chosen arm's. Of events, estimates from all rows are beside those from closed windows.
-    The arguments are those of `estimate`.
+    "daipw_paper" is left out because it nearly equals "daipw". Estimators that need every arm's propensity are left out
+    if the log has only the chosen arm's. For events, estimates from all rows are shown beside those from closed windows
+    alone. The arguments are those of `estimate`.
     """
     log = require_data(log, cap)
     word, level = one_of("interval", interval, INTERVALS), fraction("level", level)
@@ -49,7 +49,7 @@ def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap:
 def _side_by_side(
     log: Data, level: float, interval: Interval, names: Sequence[EstimatorName] = SIDE_BY_SIDE, suffix: str = ""
 ) -> dict[str, Estimate]:
-    """Return the estimates by name, and whatever comes after the name."""
+    """Return the estimates by the estimator's name, with `suffix` after it."""
     known = log.has_all_propensities
     chosen = {n: ESTIMATORS[n] for n in names if known or not needs_all_propensities(ESTIMATORS[n])}
     parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
@@ -73,7 +73,7 @@ def _side_by_side(
 class Comparison(Table):
     """Estimates by several estimators; ``comparison["daipw"]`` is an `Estimate`.
 
-    Of events, ``comparison["dipw"]`` uses all rows, and ``comparison["dipw, closed only"]`` those whose window has
+    For events, ``comparison["dipw"]`` uses all rows, and ``comparison["dipw, closed only"]`` those whose window has
     closed.
     """
 

@@ -229,13 +229,13 @@ class Estimate(ArmMeans):
 
     def segment(self, segment: Label) -> Estimate:
         """Return the estimate for one segment, which answers the same questions."""
-        return self._for(Population.of_segment(self._population.labels, segment))
+        return self._with_population(Population.of_segment(self._population.labels, segment))
 
     def standardised(self, shares: ByArm[float]) -> Estimate:
         """Return the estimate for another population, given by the share of each segment."""
-        return self._for(Population.given(self._population.labels, shares))
+        return self._with_population(Population.given(self._population.labels, shares))
 
-    def _for(self, population: Population) -> Estimate:
+    def _with_population(self, population: Population) -> Estimate:
         return replace(self, population=population)
 
     def heterogeneity(self, arm: Label, baseline: Label) -> Heterogeneity:

@@ -198,10 +198,6 @@ class ArmStatistics:
         """Return the statistics at an index of their arrays, for example one experiment of many."""
         return self._changed(lambda values: values[index])
 
-    def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
-        """Return the statistics of arms in another shape."""
-        return self._changed(lambda values: values.reshape(shape))
-
     def _changed(self, change: Callable[[Array], Array]) -> ArmStatistics:
         apart = ("moments", "shared", "common")
         known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
@@ -222,7 +218,7 @@ class Shared(NamedTuple):
 
 
 class Common(NamedTuple):
-    """A covariance of cells that comes on top of their own variances, from what is estimated for several at once.
+    """A covariance between cells, in addition to their variances, from quantities that several cells share.
 
     These are the shares of segments, the means of covariates, and the slopes of the adjustment for covariates.
     """
@@ -419,7 +415,7 @@ def _model_variances(sums: Sums, pairs: PairSums) -> tuple[Array, Array, Array, 
     of_model = _second_moment(sums["h2"], sums["h2m"], sums["h2m2"], model) / h**2
     hw, hwr, hwm, hwrm = np.diagonal(pairs.own, axis1=1, axis2=2)
     cross = hwrm - centre * hwm - model * hwr + centre * model * hw
-    moved = np.maximum(of_model + 2 * cross / (w * h), of_model - squares / w**2)  # the whole is not below of_model
+    moved = np.maximum(of_model + 2 * cross / (w * h), of_model - squares / w**2)  # the sum is at least of_model
     return squares / w**2 + moved, _hc3(sums, squares, cubes), homoskedastic, moved
 
 

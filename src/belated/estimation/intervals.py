@@ -42,7 +42,7 @@ Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
 #: The relative distance of a limit from a value at which it has reached it.
-_REACHED = 1e-12
+_TOLERANCE = 1e-12
 
 #: A function from arms and coefficients to the distances between estimate and limits.
 Reach = Callable[[ArmStatistics, Array], ReachAt]
@@ -56,7 +56,7 @@ def student_degrees(arms: ArmStatistics) -> Array:
     return np.asarray(np.maximum(arms.effective_size - 1, 1.0))
 
 
-def _vary(arms: ArmStatistics) -> Array:
+def _outcomes_vary(arms: ArmStatistics) -> Array:
     """Whether each arm's outcomes vary."""
     return np.asarray(~arms.constant)
 
@@ -98,7 +98,7 @@ class IntervalRule:
     possible: tuple[float, float] = (-math.inf, math.inf)
     error_by_width: bool = False
     freedom: Callable[[ArmStatistics], Array] = student_degrees
-    knows_spread: Callable[[ArmStatistics], Array] = _vary
+    knows_spread: Callable[[ArmStatistics], Array] = _outcomes_vary
     of_equal: str = ""
 
     def fits(self, *, binary: bool, hajek: bool) -> bool:
@@ -242,7 +242,7 @@ class Combination:
 
         For `wilson`, and if the outcomes of every arm are equal, it is half the width at one normal deviation.
         """
-        root = np.asarray(np.sqrt(self._tied**2 * np.sum(self._variance_parts, axis=-1) + self._common))
+        root = np.asarray(np.sqrt(self._shared_inflation**2 * np.sum(self._variance_parts, axis=-1) + self._common))
         by_width = (root == 0) | self.arms.constant.all(axis=-1) | self.entry.error_by_width
         if self.entry.reach is None or not by_width.any():
             return root
@@ -303,7 +303,7 @@ class Combination:
         return np.asarray(self.coefficients**2 * self.entry.variances(self.arms))
 
     @cached_property
-    def _tied(self) -> Array | float:
+    def _shared_inflation(self) -> Array | float:
         """The standard error with the covariance due to an outcome model, over that of independent arms."""
         if self.arms.shared is None:
             return 1.0
@@ -362,7 +362,7 @@ class Combination:
         c = self.coefficients
         down, up = reach(tail)
         below, above = c * np.where(c > 0, down, up), c * np.where(c > 0, up, down)
-        squares = (self._tied**2 * np.sum(each**2, axis=-1) for each in (below, above))
+        squares = (self._shared_inflation**2 * np.sum(each**2, axis=-1) for each in (below, above))
         if self.arms.common is not None:
             quantile = special.stdtrit(self.arms.common.degrees, tail if isinstance(tail, float) else tail[..., 0])
             squares = (square + quantile**2 * self._common for square in squares)
@@ -383,12 +383,12 @@ class Combination:
 
         inside, at_inside = 0.0, 1.0
         outside = min(max(2 * distance / error, 1e-3), 38.0) if error > 0 else 1.0
-        while (at_outside := gap(outside)) > _REACHED:
+        while (at_outside := gap(outside)) > _TOLERANCE:
             inside, at_inside, outside = outside, at_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here
                 return sign * max(inside, distance / error if error > 0 else math.inf)
-        if at_outside > -_REACHED:  # a limit at the cap stays there
-            return sign * bisect(lambda z: gap(z) > _REACHED, inside, outside, steps=60)[1]
+        if at_outside > -_TOLERANCE:  # a limit at the cap stays there
+            return sign * bisect(lambda z: gap(z) > _TOLERANCE, inside, outside, steps=60)[1]
         return sign * find_root(gap, inside, outside, at_low=at_inside, at_high=at_outside)
 
 

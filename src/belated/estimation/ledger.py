@@ -25,7 +25,7 @@ from belated.summaries.segments import Segments, cell_labels, lay_out
 from belated.summaries.sums import Sums, complete, empty_bins
 from belated.summaries.weights import Weights, inverse_of, past_weights
 
-_NONE = np.empty(0, dtype=np.int32)
+_EMPTY = np.empty(0, dtype=np.int32)
 
 #: The attributes of a ledger that are changed in place.
 _CHANGING = ("_out", "_remaining", "_past", "_arrived_n", "_arrived_y", "_by_segment")
@@ -54,9 +54,9 @@ def _hashable(key: object) -> Hashable:
 class Ledger:
     """Live sums of an experiment: record assignments now and outcomes later, without keeping the log.
 
-    Estimates equal those from the whole log; of merged segments only without an outcome model, whose running means stay
-    those of each segment. Threads may share a ledger: each call of `assign` or `land` completes
-    before the next one starts.
+    Estimates equal those from the whole log, except in merged segments: an outcome model keeps a running mean for each
+    original segment, and with the weights "past" every row has weight 1. Threads may share a ledger: each call of
+    `assign` or `land` completes before the next one starts.
 
     Parameters
     ----------
@@ -212,9 +212,9 @@ class Ledger:
         jit.ready(rows * (arms + 8) + 10 * arms)
         kernel.accumulate(
             kernel.totals(spread, own, h, m, shift=sums.shift, plain=True),
-            log.kernel_rows._replace(order=_NONE, due=out),
-            kernel.Calendar(last=out.copy(), previous=_NONE),
-            kernel.Bins(edges=np.array([rows]), arrival=_NONE),
+            log.kernel_rows._replace(order=_EMPTY, due=out),
+            kernel.Calendar(last=out.copy(), previous=_EMPTY),
+            kernel.Bins(edges=np.array([rows]), arrival=_EMPTY),
             weighting._replace(remaining=self._remaining, step=start),
             modelling._replace(arrived_n=self._arrived_n, arrived_y=self._arrived_y),
             kernel.Stretch(0, rows),

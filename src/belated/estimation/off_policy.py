@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 #: The share of the cells' own variance that the covariance with the mean over rows can take away at most.
-_LEAST = 0.75
+_LARGEST_MODEL_SHARE = 0.75
 
 
 def read_target_policy(target: object, log: Log) -> Array:
@@ -77,8 +77,8 @@ def policy_value(log: Log, q: Array, weights: Weights, *, level: float, interval
     weight = (h * q)[own, code] / pi * (means / np.where(cells["w"] > 0, cells["w"], 1.0))[cell]
     together = float(predicted @ predicted) / n**2
     together += 2 * float(np.sum(weight * (log.outcome[own] - value[cell]) * predicted[arrived])) / n
-    least = _LEAST * np.where(np.isfinite(robust), robust, 0.0)
-    shared = Shared(np.full((len(means), len(means)), together), least)
+    of_model = _LARGEST_MODEL_SHARE * np.where(np.isfinite(robust), robust, 0.0)
+    shared = Shared(np.full((len(means), len(means)), together), of_model)
     statistics = replace(statistics, shared=shared)
     combination = combine(statistics, means, resolve_interval(interval, sums, estimator))
     answer = make_answer("target policy", combination, level=level, null=0.0, alternative="two-sided", cap=log.cap)

@@ -20,7 +20,7 @@ ReachAt = Callable[[float | Array], tuple[Array, Array]]
 _BORROWED, _STRETCH, _FULL, _SIZES, _ROUNDING = 1.0, 2.5, 3.0, 30.0, 1e-9
 
 #: The largest quantile.
-_FURTHEST = 1e140
+_LARGEST_QUANTILE = 1e140
 
 #: Variances below this are too small: numbers hold their squares with fewer digits, or not at all.
 _LEAST_VARIANCE = 1e-145
@@ -121,10 +121,10 @@ def _shares(arms: ArmStatistics, shape: ScoreShape, coefficients: Array) -> Arra
 def _student(degrees: Array, tail: float | Array) -> Array:
     """Return Student's upper quantile with at least 1 degree of freedom; the normal quantile above 1e8.
 
-    It is at most `_FURTHEST`, so that products with its square are numbers.
+    It is at most `_LARGEST_QUANTILE`, so that products with its square are numbers.
     """
     quantile = np.abs(special.stdtrit(np.clip(degrees, 1.0, 1e8), tail))  # SciPy's infinity may have the wrong sign
-    return np.asarray(np.minimum(np.where(degrees < 1e8, quantile, -special.ndtri(tail)), _FURTHEST))
+    return np.asarray(np.minimum(np.where(degrees < 1e8, quantile, -special.ndtri(tail)), _LARGEST_QUANTILE))
 
 
 def score_degrees(arms: ArmStatistics) -> Array:

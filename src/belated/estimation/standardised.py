@@ -17,7 +17,7 @@ import numpy as np
 from belated.base.checks import check_shares, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
-from belated.base.text import count, few_labels, first_few, one_line, percent, shown
+from belated.base.text import count, few_labels, first_few, one_line, shown
 from belated.estimation.estimators import ArmStatistics, Common, Estimator, Moments, evaluate, leverage_slope
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.merged_arrival import MOST_UNSEEN
@@ -38,8 +38,12 @@ _COLLINEAR = 1e-9
 #: symmetric, 1.5 if it is as skewed as the outcome.
 _SKEWNESS_LEFT = 0.75
 
+#: A share of the rows in merged segments below which it is pointed out that an arm's outcomes stand for no more, if the
+#: rest is more than so many roots of the sum of their squared weights.
+_LEAST_REPRESENTED, _STRANGE = 0.8, 2.0
+
 #: Covariates that a sentence names.
-_NAMED = 5
+_MOST_NAMED = 5
 
 
 class Population(NamedTuple):
@@ -265,6 +269,21 @@ def _residual_moments(moments: Moments, second: Array) -> Moments:
     return moments._replace(second=second, third=third, fourth=np.maximum(fourth, least))
 
 
+def _represented(segments: Segments) -> Array:
+    """Return the share of the rows in merged segments that each arm's outcomes stand for, if it is strangely small.
+
+    It is the sum of the weights of its outcomes over that of all rows and the share of its outcomes that arrived: 1 but
+    for chance. It is strangely small if the weights of the outcomes that are there do not explain it. Then outcomes
+    with larger weights are missing: those of segments in which the arm has small probabilities. Else it is NaN.
+    """
+    last, cells = slice(-segments.arms, None), segments.cells
+    with np.errstate(invalid="ignore", divide="ignore"):
+        arrived = 1.0 if segments.unseen is None else (cells["arrived"] / cells["assigned"])[last]
+        h, w, w2 = cells["h"][last], cells["w"][last] / arrived, cells["w2"][last] / arrived
+        strange = (w < _LEAST_REPRESENTED * h) & (h - w > _STRANGE * np.sqrt(w2))
+        return np.where(strange, w / h, np.nan)
+
+
 def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
     """Return sentences on missing and merged segments, and on covariates."""
     notes = []
@@ -280,12 +299,21 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
             arm = int(segments.unseen.argmax())
             name = one_line(repr(segments.arm_labels[arm]))
             notes.append(
-                f"{percent(float(segments.unseen[arm]))} of the rows of arm {name} are in merged segments in which "
+                f"{segments.unseen[arm]:.0%} of the rows of arm {name} are in merged segments in which "
                 "none of its outcomes has arrived; outcomes of other segments stand for them, unless "
                 "`arrival_probability` is given."
             )
+        represented = _represented(segments)
+        if np.isfinite(represented).any():
+            arm = int(np.nanargmin(represented))
+            name = one_line(repr(segments.arm_labels[arm]))
+            notes.append(
+                f"The outcomes of arm {name} stand for only {represented[arm]:.0%} of the rows in merged "
+                "segments, because it was seldom chosen in some of them. If its mean differs there, its interval is "
+                "too narrow."
+            )
     if segments.covariates is not None:
-        names = first_few(map(one_line, segments.covariates.names), _NAMED)
+        names = first_few(map(one_line, segments.covariates.names), _MOST_NAMED)
         why = _why_unadjusted(segments, estimator)
         notes.append(
             f"Not adjusted for {names}: {why}." if why else f"Adjusted for {names}, which must be known at assignment."

@@ -20,7 +20,7 @@ from belated.base.text import Unit, count, one_line, shorten_all, shown, visible
 from belated.log.labels import arm_index
 
 #: The valid forms of a target, for error messages.
-_FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping from arms to numbers"
+_TARGET_FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping from arms to numbers"
 
 #: The positions of two arms; a contrast is the first minus the second.
 Pair = tuple[Label, Label]
@@ -29,7 +29,7 @@ Pair = tuple[Label, Label]
 #: for hashable, and so for a label; dict, which is not, has to be named.
 PolicyChoice: TypeAlias = Label | dict[Any, float]
 
-#: A policy: a probability for each arm or, by segment, what it does there.
+#: A policy: a probability for each arm, or by segment an arm or such probabilities.
 PolicyLike: TypeAlias = ByArm[PolicyChoice]
 
 _Arm = TypeVar("_Arm")
@@ -128,10 +128,10 @@ def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target
         return Target.linear(arms, given, option=option)
     if isinstance(given, (tuple, list)) and not _is_label(arms, given):
         if len(given) != 2:
-            raise OptionError(f"`{option}` is {shown(given)}, which is not a pair of arms; {_FORMS}.")
+            raise OptionError(f"`{option}` is {shown(given)}, which is not a pair of arms; {_TARGET_FORMS}.")
         return Target.contrast(arms, *given)
     if not isinstance(given, Hashable):
-        raise OptionError(f"`{option}` is {shown(given)}; {_FORMS}.")
+        raise OptionError(f"`{option}` is {shown(given)}; {_TARGET_FORMS}.")
     return Target.arm(arms, given)
 
 
@@ -236,16 +236,16 @@ def _first_arms(arms: Sequence[Label]) -> str:
     return ", ".join(one_line(repr(str(arm))) for arm in arms[:10])
 
 
-def read_arm_or_contrast(arms: Sequence[Label], text: str, *, option: str = "target") -> Label | Pair:
+def read_arm_or_contrast(arms: Sequence[Label], text: str) -> Label | Pair:
     """Return the arm with the given name or, if there is none, the two arms of a contrast such as B-A."""
     if text in map(str, arms):
         return find_arm(arms, text)
     if "-" not in text:
         known = _first_arms(arms)
         raise OptionError(
-            f"{argument(option)} is {one_line(repr(text))}; it must be two arms, such as B-A, or one of {known}."
+            f"{argument('target')} is {one_line(repr(text))}; it must be two arms, such as B-A, or one of {known}."
         )
-    return read_contrast(arms, text, option=option)
+    return read_contrast(arms, text, option="target")
 
 
 def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast") -> tuple[Label, Label]:

@@ -62,10 +62,11 @@ def trajectory(  # noqa: PLR0913
     Returns
     -------
     Trajectory
-        Its i-th estimate equals ``estimate(log.at(moments[i]), ...)``, with two exceptions. Two-point weights without a
-        horizon use the number of all rows at every time. In a log with segments, those that are told apart at its own
-        as-of time are told apart at every time, so that early answers may be missing; and how likely outcomes of
-        merged segments arrive is that of the as-of time.
+        Its i-th estimate equals ``estimate(log.at(moments[i]), ...)``, with three exceptions. Two-point weights without
+        a horizon use the number of all rows at every time. In a log with segments, the segments that are kept apart at
+        its own as-of time are kept apart at every time, so early answers may be missing; and for merged segments, the
+        probabilities of arrival are those of the as-of time. In a log of events, every estimate is about the window
+        that was asked for, so an arm has no estimate before one of its rows has reached that age.
     """
     log = require_data(log, cap)
     if estimator is None:

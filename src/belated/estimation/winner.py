@@ -32,17 +32,17 @@ NEAR_TIE = 0.1
 _NEARLY_NORMAL = 10.0
 
 #: Degrees of freedom that stand for infinitely many.
-_INFINITE = 1e30
+_INFINITE_DEGREES = 1e30
 
 #: The share of the miss rate that the hybrid's outer band gets, and how much wider than the simultaneous band the outer
 #: band and the hybrid interval may be.
 _OUTER_SHARE, _OUTER_REACH, _WIDEST = 0.1, 1.25, 1.09
 
 #: The error of a deviate that is searched for.
-_CLOSE = 1e-10
+_TOLERANCE = 1e-10
 
 #: The largest number of rivals that each arm is compared with.
-_RIVALS = 64
+_MOST_RIVALS = 64
 
 #: A function from a tail probability to the arms' limits.
 LimitsAt = Callable[[float], tuple[Array, Array]]
@@ -106,7 +106,7 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
         picked = np.take_along_axis(np.broadcast_to(array, values.shape), index[..., np.newaxis], axis=-1)
         return np.asarray(picked[..., 0])
 
-    x, nu = chosen(values), np.minimum(chosen(degrees), _INFINITE)
+    x, nu = chosen(values), np.minimum(chosen(degrees), _INFINITE_DEGREES)
     tail, outer = sidak_tail(miss, arms), sidak_tail(_OUTER_SHARE * miss, arms)
     own, band, wide = (Limits(*map(chosen, limits(t))) for t in (miss / 2, tail, outer))
     if arms == 1:
@@ -119,20 +119,19 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
             hybrid=band,
         )
     lead = x - np.partition(values, -2, axis=-1)[..., -2]
-    q = _from_normal(-float(special.ndtri(miss / 2)), nu)
+    z, own_z = (-float(special.ndtri(t)) for t in (tail, miss / 2))
+    q = _from_normal(own_z, nu)
     down, up = (np.maximum(x - own.low, 0.0) / q, np.maximum(own.high - x, 0.0) / q)
     certain = (down == 0) & (up == 0)
     # no solution lies on a side of width 0, such as above a rate of 1
     down, up = (np.where(s > 0, s, np.where(certain, 1.0, other)) for s, other in ((down, up), (up, down)))
     near_tie = (lead < NEAR_TIE * down) & ~(certain & (lead > 0))
     normal = nu >= _NEARLY_NORMAL
-    z = -float(special.ndtri(tail))
-    own_z = -float(special.ndtri(miss / 2))
     scales = [
         np.where(normal, np.maximum(reach / z, s * q / own_z), s)
         for reach, s in ((x - band.low, down), (band.high - x, up))
     ]
-    tails = np.where(normal, _INFINITE, nu)
+    tails = np.where(normal, _INFINITE_DEGREES, nu)
 
     def place(solve: Callable[..., Array], probabilities: list[Array | float], down: Array, up: Array) -> list[Array]:
         """Return x - a s for each probability, with s for the side of the estimate on which the solution a lies."""
@@ -206,7 +205,7 @@ def _conditional(gap: Array, p: Array, nu: Array) -> Array:
             if crossed.all():
                 break
             low, step = np.where(crossed, low, high), np.where(crossed, step, 1.5 * step)
-        root = find_root_each(excess, low, high, tolerance=_CLOSE)
+        root = find_root_each(excess, low, high, tolerance=_TOLERANCE)
     return np.asarray(np.where(crossed, root, np.inf))
 
 
@@ -219,7 +218,7 @@ def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
         whole = special.ndtr(-_to_normal(np.maximum(a - gap, -c), nu)) - beyond
         return np.asarray(over - p * whole)
 
-    return find_root_each(excess, -c, c, tolerance=_CLOSE)
+    return find_root_each(excess, -c, c, tolerance=_TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -287,7 +286,7 @@ class Rivalry:
             return self._joint(special.ndtr(-z)) - miss
 
         most = np.where(excess(least) > 0, most, least)  # two-sided contrasts may need more than joint ones
-        return find_root_each(excess, least, most, tolerance=_CLOSE)
+        return find_root_each(excess, least, most, tolerance=_TOLERANCE)
 
     def _lead(self, better: Array, worse: Array) -> Array:
         """Return how far one arm is above another, in distances that rule the other out; -inf for the arm itself."""
@@ -310,8 +309,8 @@ class Rivalry:
         if len(arms) == 1:
             return np.ones(1)
         rivals = arms
-        if len(arms) > _RIVALS:  # conservative: fewer comparisons than the adjustment assumes
-            rivals = np.argpartition(self.values - 2 * self.down, -_RIVALS)[-_RIVALS:]
+        if len(arms) > _MOST_RIVALS:  # conservative: fewer comparisons than the adjustment assumes
+            rivals = np.argpartition(self.values - 2 * self.down, -_MOST_RIVALS)[-_MOST_RIVALS:]
         strongest = rivals[np.argmax(self._lead(rivals[np.newaxis, :], arms[:, np.newaxis]), axis=1)]
         least = np.where(strongest == arms, 1.0, self.exceeds(strongest, arms))
         return self.adjusted(least)

@@ -1,1 +1,1 @@
-"""The log: what was assigned, what has arrived, what is still out."""
+"""The log: assignments, arrived outcomes, and outcomes that are still out."""

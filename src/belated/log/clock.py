@@ -19,7 +19,7 @@ from belated.base.text import moment_text, shown
 
 #: The integer that means "never"; NumPy's NaT has the same bits.
 NEVER = np.iinfo(np.int64).min
-_LAST = np.iinfo(np.int64).max
+_LARGEST = np.iinfo(np.int64).max
 
 #: The supported datetime units of NumPy; each is a thousandth of the one before.
 DatetimeUnit = Literal["s", "ms", "us", "ns", "ps", "fs", "as"]
@@ -67,7 +67,7 @@ class Clock:
             if not self.whole:
                 return float(number)
             # the last whole number not after it
-            return min(max(math.floor(number), NEVER + 1), _LAST) if math.isfinite(number) else _ends(float(number))
+            return min(max(math.floor(number), NEVER + 1), _LARGEST) if math.isfinite(number) else _ends(float(number))
         try:
             if number is not None or np.asarray(moment).ndim:
                 raise TypeError
@@ -120,7 +120,7 @@ def _datetime(time: int | float, unit: DatetimeUnit) -> np.datetime64:
 
 
 def _ends(moment: float) -> int:
-    return _LAST if moment > 0 else NEVER + 1
+    return _LARGEST if moment > 0 else NEVER + 1
 
 
 def read_times(
@@ -134,10 +134,10 @@ def read_times(
     assigned = None if assigned_at is None else _times("assigned_at", assigned_at, rows, may_miss=False)
     arrived: Array | None
     if delay is not None:
-        arrived = _after(assigned, _times("delay", delay, rows, may_miss=True, duration=True), rows)
+        arrived = _arrival_times(assigned, _times("delay", delay, rows, may_miss=True, duration=True), rows)
     else:
         arrived = None if arrived_at is None else _times("arrived_at", arrived_at, rows, may_miss=True)
-    if arrived is not None and arrived.dtype.kind == "f" and np.isnan(arrived[0]) and np.isnan(arrived).all():
+    if arrived is not None and arrived.dtype.kind in "fM" and np.isnan(arrived[0]) and np.isnan(arrived).all():
         # a column without values has no type of its own
         kind = np.dtype(np.int64) if assigned is None else assigned.dtype
         arrived = np.full(rows, NEVER).view(kind if kind.kind == "M" else np.int64)
@@ -206,7 +206,7 @@ def _times(name: str, values: object, rows: int, *, may_miss: bool, duration: bo
         if np.datetime_data(array.dtype)[0] in ("Y", "M"):
             raise LogError(f"`{name}` is in months or years, whose lengths differ; give days or less.", column=name)
     elif kind in "iu":
-        if array.dtype == np.uint64 and len(array) and array.max() > _LAST:
+        if array.dtype == np.uint64 and len(array) and array.max() > _LARGEST:
             raise LogError(f"`{name}` has integers that are too large for a time.", column=name)
         array = array.astype(np.int64, copy=False)
     elif kind == "f":
@@ -241,7 +241,7 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
         return _common_array(values, "timedelta64")
     if kinds[0] is dt.date:
         return _common_array([_in_utc(x) for x in values], "datetime64")
-    if present is not None and all(x is None or (isinstance(x, int) and NEVER < x <= _LAST) for x in values):
+    if present is not None and all(x is None or (isinstance(x, int) and NEVER < x <= _LARGEST) for x in values):
         return np.array([NEVER if x is None else int(x) for x in values], dtype=np.int64)
     return as_floats(name, array)
 
@@ -288,18 +288,18 @@ def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
     dtype = np.dtype(f"datetime64[{unit}]")
     if array.dtype == dtype:
         return array
-    limit = _LAST // Clock(unit).per_second
+    limit = _LARGEST // Clock(unit).per_second
     seconds = array.astype("datetime64[s]").view(np.int64)
     late, early = seconds >= limit, (seconds <= -limit) & (seconds != NEVER)
     within = array.copy()
     within.view(np.int64)[late | early] = 0  # NumPy 2.5 refuses to convert what does not fit
     moved = within.astype(dtype)
-    moved.view(np.int64)[late] = _LAST
+    moved.view(np.int64)[late] = _LARGEST
     moved.view(np.int64)[early] = NEVER + 1
     return moved
 
 
-def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
+def _arrival_times(assigned: Array | None, delay: Array, rows: int) -> Array:
     """Return arrival times from delays; NaN, inf and NaT mean never."""
     dates = assigned is not None and assigned.dtype.kind == "M"
     if dates and delay.dtype.kind == "f" and np.isnan(delay).all():
@@ -319,7 +319,7 @@ def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
         )
     if delay.dtype.kind == "i":
         latest = rows if assigned is None else max(assigned.max(), 0)
-        if delay.max() > _LAST - latest:
+        if delay.max() > _LARGEST - latest:
             raise LogError(
                 f"{argument('delay')} is too long: the time of arrival does not fit 64 bits.", column="delay"
             )

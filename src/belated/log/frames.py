@@ -63,8 +63,8 @@ def read_frame(
 
 def read_columns(frame: object, role: str, names: Sequence[str]) -> dict[str, Array]:
     """Return the columns of these names; `role` is for the error if there is none."""
-    table = _table(frame)
-    return {name: _values(_column(table, role, name)) for name in names}
+    table, read = _table(frame), _labels if role == "segment" else _values
+    return {name: read(_column(table, role, name)) for name in names}
 
 
 def named_matrix(frame: object, arm: Array, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
@@ -120,7 +120,22 @@ def _values(series: NarwhalsSeries) -> Array:
         if series.null_count() < len(series) and max(abs(series.min()), abs(series.max())) > 2**53:
             return np.array(series.to_list(), dtype=object)  # too long for floats
         series = series.cast(nw.Float64())
-    return np.asarray(series.to_numpy())
+    return _decoded(np.asarray(series.to_numpy()))
+
+
+def _decoded(values: Array) -> Array:
+    """Return bytes as text, which not all tables say that they are; other values as they are."""
+    if values.dtype.kind != "O" or not isinstance(next((x for x in values if not is_missing(x)), None), bytes):
+        return values
+    texts = [x.decode(errors="backslashreplace") if isinstance(x, bytes) else x for x in values]
+    return np.array(texts, dtype=object)
+
+
+def _labels(series: NarwhalsSeries) -> Array:
+    """Return a column of labels: dates stay dates, and whole numbers are whole beside missing ones, too."""
+    if isinstance(series.dtype, nw.Date) or (series.dtype.is_integer() and series.null_count()):
+        return np.array(series.to_list(), dtype=object)
+    return _values(series)
 
 
 def _matrix(series: Sequence[NarwhalsSeries]) -> Array:

@@ -30,7 +30,7 @@ def encode(arm: object, arms: Sequence[Label] | None, columns: int | None) -> tu
                 stacklevel=3,
             )
     try:
-        labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
+        labels = _sorted_labels(array) if arms is None else tuple(plain_label(label) for label in arms)
         hash(labels)
     except TypeError:
         if arms is None:
@@ -95,7 +95,7 @@ def _labels(arm: object) -> Array:
     return array
 
 
-def _plain(label: Label) -> Label:
+def plain_label(label: Label) -> Label:
     """Return a label as a Python object instead of a NumPy scalar."""
     return label.item() if isinstance(label, np.generic) else label
 
@@ -105,7 +105,7 @@ def _sorted_labels(array: Array) -> tuple[Label, ...]:
         different = list(dict.fromkeys(_hashable(array)))
         if any(map(is_missing, different)):
             raise _unsorted(array)
-        return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # raises if there is no order
+        return tuple(sorted(map(plain_label, different)))  # type: ignore[type-var]  # raises if there is no order
     return tuple(sorted(x.item() for x in _distinct(array)))
 
 

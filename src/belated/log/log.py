@@ -244,7 +244,7 @@ class Log(LogRows, Table):
         return Log.of_numbers(replace(self.given, moment=moment), parts=() if later else (self,))
 
     def look_at(self, moment: int | float) -> Log:
-        """Return the experiment as of an earlier time, with the segments that are told apart at the log's own."""
+        """Return the experiment as of an earlier time, with the segments that the log has at its own as-of time."""
         log = self.at_number(moment)
         log._layout = log._with_merged_arrival(self.layout._replace(arrival=None, unseen=None))
         return log
@@ -351,7 +351,7 @@ class Log(LogRows, Table):
         unit : sequence, optional
             The name of each row's unit, if `unit` of `events` holds names; by default it holds row numbers from 0.
         lag : int, float, str or timedelta, optional
-            The longest time from an event to its record. Rows count as younger by it.
+            The longest time from an event to its record. Rows count as younger by this time.
         as_of : optional
             The time up to which events are known; by default the latest time of an assignment or event.
 
@@ -373,11 +373,12 @@ class Log(LogRows, Table):
             assigned = log.assigned_numbers.astype(float)
             log = cls.of_numbers(replace(log.given, clock=Clock(whole=False), assigned=assigned, arrived=assigned))
         known = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
-        last = log.assigned_numbers.max(initial=0) if as_of is None else 0
-        if as_of is None and len(known.row):
+        if as_of is not None:
+            return log.with_events(known, _moment(log.clock, as_of), cap)
+        last = log.assigned_numbers.max(initial=0)
+        if len(known.row):
             last = max(last, (log.assigned_numbers[known.row] + known.age).max() + known.lag)
-        moment = (last if not log.clock.whole else math.ceil(last)) if as_of is None else _moment(log.clock, as_of)
-        return log.with_events(known, moment, cap)
+        return log.with_events(known, math.ceil(last) if log.clock.whole else last, cap)
 
     def with_events(self, events: Events, moment: int | float | None, cap: float | None = None) -> Log:
         """Return the rows of this log with events as outcomes; these are known when the windows close."""
@@ -451,7 +452,7 @@ class Log(LogRows, Table):
         return RowEvidence(self).evidence()
 
     def cohorts(self) -> CohortEvidence | None:
-        """Return how the build-up of events goes with the time of assignment; None without events."""
+        """Return how the build-up of events varies with the time of assignment; None without events."""
         return None if self.events is None else cohorts_of(self, self.events)
 
     def doubts(self) -> list[str]:

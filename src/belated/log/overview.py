@@ -1,4 +1,4 @@
-"""What a printed log shows: the numbers of each arm, and a title."""
+"""The summary that a log prints: the numbers of each arm, and a title."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ from belated.summaries.weights import Weights, read_weights
 if TYPE_CHECKING:
     from belated.log.log import Log
 
-#: Rows that are summed at a time, so that what is computed of them stays in memory that is near and used again.
+#: Rows that are summed at a time, few enough that intermediate arrays stay in the processor's cache.
 _AT_A_TIME = 1 << 16
 
 
@@ -214,7 +214,7 @@ class RowEvidence:
         )
 
     def _grain(self) -> float:
-        """Return the unit that all delays are multiples of; if there is none, the first few mostly show it."""
+        """Return the unit that all delays are multiples of; if there is none, a few delays usually show that."""
         late = self.delay[self.delay > 0]
 
         def remainder(unit: float) -> float | None:
@@ -496,7 +496,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
 def row_weights(log: Log, weights: Weights) -> tuple[Array, Array | None]:
     """Return w, the weight of each row over the probability of its arm; and h, if the kernel had to make it.
 
-    h has shape (rows, arms). Rows after the log's as-of time have whatever weight.
+    h has shape (rows, arms). Rows after the log's as-of time may have any weight.
     """
     weights.check(log.has_all_propensities)
     code = log.code.astype(np.intp)

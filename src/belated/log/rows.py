@@ -203,7 +203,7 @@ class LogRows(Data):
 
     @cached_property
     def layout(self) -> Layout:
-        """The segments that are told apart at the as-of time; one if there are none."""
+        """The segments that are kept apart at the as-of time; a single one without segments."""
         if self._layout is not None:
             return self._layout
         if self.segment_column is None:

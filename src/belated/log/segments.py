@@ -13,6 +13,7 @@ from belated.base.checks import LEAST_PROBABILITY, NO_DIFFERENCE
 from belated.base.columns import Array, Label, TableLike, as_array, is_missing, is_table, locked, names_of, numbers
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
+from belated.log.labels import plain_label
 from belated.summaries.covariates import Covariates
 from belated.summaries.segments import MISSING, Layout
 
@@ -70,7 +71,7 @@ def _encoded(array: Array) -> SegmentColumn:
                 "segment", row, f"is {one_line(repr(values[row]))}; it must be text, a number or another label."
             ) from None
         check_number(len(different))
-        labels = tuple(in_order(different))
+        labels = tuple(in_order(list(map(plain_label, different))))
         places = {label: place for place, label in enumerate(labels)}
         return SegmentColumn(labels, np.fromiter(map(places.__getitem__, values), dtype=np.int32, count=len(values)))
     labels_, code = np.unique(array, return_inverse=True)
@@ -151,7 +152,7 @@ def read_arrival(chance: object, rows: int) -> Array:
 
 
 def impossible_arrival(row: int, value: float) -> LogError:
-    """Return the error of a probability of arrival that is none, or 0."""
+    """Return the error of a probability of arrival that is missing, too small or above 1."""
     return LogError.of_row(
         "arrival_probability", row, f"is {value}; it must be at least {LEAST_PROBABILITY:g} and at most 1."
     )

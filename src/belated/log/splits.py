@@ -26,7 +26,7 @@ def is_split(given: object) -> TypeGuard[ByArm[float]]:
     if numbers and len(numbers) < len(given):
         odd = next(arm for arm in given if arm not in numbers)
         raise OptionError(
-            f"{argument('propensity')} gives arm {_shown(numbers[0])} a probability and arm {_shown(odd)} none; it "
+            f"{argument('propensity')} gives arm {_named(numbers[0])} a probability and arm {_named(odd)} none; it "
             "must map every arm to a probability, or every arm to a column."
         )
     return bool(numbers)
@@ -56,15 +56,15 @@ def shares_of(split: ByArm[float] | str, labels: Sequence[Label], arms: Sequence
         share = real(f"propensity[{label!r}]", given)
         if share < 0:
             raise OptionError(
-                f"{argument('propensity')} gives arm {_shown(label)} the probability {share:g}; it must not be below 0."
+                f"{argument('propensity')} gives arm {_named(label)} the probability {share:g}; it must not be below 0."
             )
         arm = label if label in known else texts.get(str(label))
         if arm is None:
             near = nearest(label, texts)
-            hint = f" Did you mean {_shown(near)}?" if near else ""
+            hint = f" Did you mean {_named(near)}?" if near else ""
             raise LogError(
-                f"{argument('propensity')} gives arm {_shown(label)} a probability, but no row has this arm; the arms "
-                f"are {', '.join(map(_shown, labels[:10]))}.{hint} If it was never chosen, list all arms with "
+                f"{argument('propensity')} gives arm {_named(label)} a probability, but no row has this arm; the arms "
+                f"are {', '.join(map(_named, labels[:10]))}.{hint} If it was never chosen, list all arms with "
                 f"{argument('arms')}.",
                 column="propensity",
             )
@@ -72,7 +72,7 @@ def shares_of(split: ByArm[float] | str, labels: Sequence[Label], arms: Sequence
     without = next((arm for arm in known if arm not in shares), None)
     if without is not None:
         raise LogError(
-            f"{argument('propensity')} gives arm {_shown(without)} no probability; every arm in the log needs one.",
+            f"{argument('propensity')} gives arm {_named(without)} no probability; every arm in the log needs one.",
             column="propensity",
         )
     each = list(shares.values())
@@ -91,13 +91,13 @@ def _check_apart(arms: Sequence[Label]) -> None:
         other = folded.setdefault(" ".join(str(arm).split()).casefold(), arm)
         if other is not arm and other != arm:
             raise LogError(
-                f"Arms {_shown(other)} and {_shown(arm)} differ only in spaces or case; if they are one arm, make "
+                f"Arms {_named(other)} and {_named(arm)} differ only in spaces or case; if they are one arm, make "
                 f"their labels the same, and if they are two, list the arms with {argument('arms')}.",
                 column="arm",
             )
 
 
-def _shown(label: object) -> str:
+def _named(label: object) -> str:
     return one_line(repr(label))
 
 

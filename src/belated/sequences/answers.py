@@ -134,7 +134,8 @@ class Track(Table):
     estimate, low, high : array
         The estimate and the limits at each look.
     fixed_estimate, fixed_low, fixed_high : array
-        The results of `estimate(log.at(moment), "dipw")`, each valid at one time chosen in advance, not at all of them.
+        The results of `estimate(log.at(moment), "dipw")`, if the log has no covariates. Each is valid at one time
+        chosen in advance, not at all of them.
     excluded_at : time or None
         The first time at which the sequence excluded `null`.
     """

@@ -104,8 +104,14 @@ def _standardised_kind(
             f"{argument('kind')} is 'beta_binomial', which is not possible for segment {merged}, in which segments "
             "with different probabilities were merged; use kind='asymptotic'."
         )
+    if option == "beta_binomial" and log.arrival_probability is not None:
+        raise OptionError(
+            f"{argument('kind')} is 'beta_binomial', which is not possible with {argument('arrival_probability')}; use "
+            "kind='asymptotic'."
+        )
     kind = _plain_kind(option, arrivals, bounds, sigma)
-    return "beta_binomial" if kind == "beta_binomial" and merged is None and log.cap is None else "asymptotic"
+    counts = merged is None and log.arrival_probability is None and log.cap is None
+    return "beta_binomial" if kind == "beta_binomial" and counts else "asymptotic"
 
 
 def _plain_kind(

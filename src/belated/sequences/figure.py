@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _BAND, _FIXED = "#0072B2", "#D55E00"
 
 #: The margin of the picture on either side of the last interval, in widths of that interval.
-_ROOM = 4.0
+_MARGIN = 4.0
 
 
 def view(track: Track) -> tuple[float, float]:
@@ -28,7 +28,7 @@ def view(track: Track) -> tuple[float, float]:
     middle = estimate[np.isfinite(estimate)]
     if finite.any():
         last = np.nonzero(finite)[0][-1]
-        room = _ROOM * max(float(high[last] - low[last]), 1e-300)
+        room = _MARGIN * max(float(high[last] - low[last]), 1e-300)
         bottom, top = float(low[last]) - room, float(high[last]) + room
         bottom, top = max(bottom, float(low[finite].min())), min(top, float(high[finite].max()))
     elif len(middle):
@@ -52,6 +52,8 @@ def band(track: Track) -> Figure:
     axes.fill_between(
         when, low, high, where=known.tolist(), color=_BAND, alpha=0.22, linewidth=0, label="holds at every look"
     )
+    alone = known & ~np.append(False, known[:-1]) & ~np.append(known[1:], False)  # a band of one look has no width
+    axes.vlines([when[i] for i in np.flatnonzero(alone)], low[alone], high[alone], color=_BAND, linewidth=3, alpha=0.6)
     for limit in (low, high):
         axes.plot(when, np.where(known, limit, math.nan), color=_BAND, linewidth=0.9)
     for end, label in (("fixed_low", "holds at a single look"), ("fixed_high", None)):

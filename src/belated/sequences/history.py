@@ -71,7 +71,7 @@ class History:
 
     def follow(self, log: Log, arrivals: ArrivedRows, moments: Array) -> None:
         """Add the arrivals of a log, with looks at the given times."""
-        self._check(arrivals)
+        require_possible(self.design, arrivals)
         self.began = min([self.began, *moments[:1].tolist(), log.first_assignment])
         jit.ready(len(arrivals) * (8 + len(self.design.arms)))
         self._add(arrivals, moments, log.above_cap(moments))
@@ -82,7 +82,7 @@ class History:
     def append(self, arrivals: ArrivedRows) -> None:
         """Add arrivals given by the user, with a look after the last of them."""
         arrivals, above = self._cut(arrivals)
-        self._check(arrivals)
+        require_possible(self.design, arrivals)
         self._add(arrivals, arrivals.moments(slice(-1, None)), above)
         if self.record.state[:, fields.Y2].any():
             self.single_value = None
@@ -97,22 +97,6 @@ class History:
         total = np.array([before + np.bincount(above, minlength=arms)])
         return replace(arrivals, columns=columns._replace(outcome=cut(columns.outcome, cap))), total
 
-    def _check(self, arrivals: ArrivedRows) -> None:
-        """Raise if the kind of the sequence does not allow an outcome."""
-        bounds, binary = self.design.bounds, self.design.is_binary
-        bad = None if bounds is None else arrivals.outside(*bounds, ends=binary)
-        if bounds is None or bad is None:
-            return
-        if binary:
-            raise LogError(
-                f"An outcome is {bad:g}, but a beta-binomial sequence needs outcomes that are 0 or 1; start a sequence "
-                "of another kind, such as kind='asymptotic'.",
-                column="outcome",
-            )
-        raise LogError(
-            f"An outcome is {bad:g}, outside {argument('bounds')}, {bounds[0]:g} to {bounds[1]:g}.", column="outcome"
-        )
-
     def _add(self, arrivals: ArrivedRows, moments: Array, above: Array) -> None:
         self._gauges = None
         self.states += list(self.record.add(arrivals, moments))
@@ -125,7 +109,8 @@ class History:
         if state[:, fields.Y2].any():  # outcomes differ
             return None
         state[:, fields.ASSIGNED] = np.bincount(log.code[log.schedule.existing], minlength=len(self.design.arms))
-        remark = single_value_remark(self._sums(state))
+        sums = self._sums(state)
+        remark = single_value_remark(sums, sums.shift)
         return None if remark is None else remark.text
 
     @property
@@ -172,6 +157,21 @@ class History:
             spread=spread,
             own=own,
         )
+
+
+def require_possible(design: Design, arrivals: ArrivedRows) -> None:
+    """Raise if the kind of a sequence does not allow an outcome."""
+    bad = None if design.bounds is None else arrivals.outside(*design.bounds, ends=design.is_binary)
+    if design.bounds is None or bad is None:
+        return
+    if design.is_binary:
+        raise LogError(
+            f"An outcome is {bad:g}, but a beta-binomial sequence needs outcomes that are 0 or 1; start a sequence of "
+            "another kind, such as kind='asymptotic'.",
+            column="outcome",
+        )
+    low, high = design.bounds
+    raise LogError(f"An outcome is {bad:g}, outside {argument('bounds')}, {low:g} to {high:g}.", column="outcome")
 
 
 def read_arrivals(history: History, arm: object, outcome: object, propensity: object, at: object) -> ArrivedRows:
@@ -270,7 +270,7 @@ def _require_same(history: History, log: Log, before: Array) -> None:
 _SHARE, _MOST, _LEAST = 32, 2048, 64
 
 #: The number of arrivals whose mean approximates the mean of all.
-_SOME = 4096
+_SAMPLED_ARRIVALS = 4096
 
 
 class Record:
@@ -318,7 +318,7 @@ class Record:
             states=np.empty((n_blocks + 1, *self.state.shape)),
             paths=np.empty((n_blocks, len(design.arms), 2)),
             shift=self.shift,
-            about=self._about(arrivals),
+            about=self._near_means(arrivals),
         )
 
         def in_stretches(task: Callable[[int, int], None]) -> None:
@@ -357,10 +357,10 @@ class Record:
         """Return the largest score of a test, and when it first exceeded the threshold, single or simultaneous."""
         return float(self.best[question]), self.first[int(joint), question]
 
-    def _about(self, arrivals: ArrivedRows) -> Array:
+    def _near_means(self, arrivals: ArrivedRows) -> Array:
         """Return a value near each arm's mean; the nearer it is, the tighter are the bounds over a block."""
         columns = arrivals.columns
-        some = columns.arrived[:: len(arrivals) // _SOME + 1]
+        some = columns.arrived[:: len(arrivals) // _SAMPLED_ARRIVALS + 1]
         code, k = columns.code[some], len(self.shift)
         n = np.bincount(code, minlength=k)
         return np.where(n > 0, np.bincount(code, columns.outcome[some], minlength=k) / np.maximum(n, 1), self.shift)
@@ -382,7 +382,7 @@ def _add_up(states: Array, part: slice) -> None:
 
 
 #: Up to this many arrivals are processed without compiled code.
-_FEW = 256
+_FEW_ARRIVALS = 256
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., object])
 
@@ -470,4 +470,4 @@ class ArrivedRows:
     def kernel(self, function: _Kernel) -> _Kernel:
         """Return a kernel, or its plain Python function for few rows, which is faster than compiling."""
         interpreted: _Kernel = getattr(function, "py_func", function)
-        return function if len(self) > _FEW else interpreted
+        return function if len(self) > _FEW_ARRIVALS else interpreted

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.roots import last_above_0
-from belated.base.text import one_line
+from belated.base.text import count, one_line
 from belated.kernels import fields
 from belated.kernels import sequence_bounds as kernel
 from belated.kernels.sequence_bounds import EVERY_ARRIVAL, ROUNDING
@@ -117,8 +117,8 @@ def silence(history: History, arm: int) -> str | None:
     size = state[fields.W] ** 2 / state[fields.W2]
     if size < (1 - ROUNDING) * EVERY_ARRIVAL.least_size:
         return (
-            f"Arm {name} has an effective sample size of {size:.3g} ({n:,} arrived outcomes); an asymptotic sequence "
-            f"needs {EVERY_ARRIVAL.least_size:.0f}, {bounded}."
+            f"Arm {name} has an effective sample size of {size:.3g} ({count(n, 'arrived outcome')}); an asymptotic "
+            f"sequence needs {EVERY_ARRIVAL.least_size:.0f}, {bounded}."
         )
     variance, _, doubt = kernel.shape(history.record.state, arm)
     if variance == 0 and state[fields.Y] != 0:

@@ -24,11 +24,11 @@ from belated.summaries.sums import Sums
 LIMIT_STEPS = 30_000
 
 #: A score from which on a p-value, exp(-score), is 0 in floats.
-_ENOUGH = 746.0
+_LARGEST_SCORE = 746.0
 
 
 class Followed(Protocol):
-    """What was seen at the looks of a sequence."""
+    """The results at the looks of a sequence."""
 
     design: Design
     clock: Clock
@@ -60,7 +60,7 @@ class LookReach(NamedTuple):
 
 
 class Looks(ABC):
-    """What looks at a log showed.
+    """The results at looks at a log.
 
     Attributes
     ----------
@@ -170,11 +170,11 @@ class Looks(ABC):
     def _largest_threshold(self, a: int, b: int | None) -> float:
         """Return the largest threshold at which some look excludes the null."""
         largest = 0.0
-        for look in reversed(range(len(self.times))):  # the last know most, so that few others are looked into
-            if largest < _ENOUGH and self._distance(look, a, b, largest) > 0:
+        for look in reversed(range(len(self.times))):  # the last looks know most: few others are searched
+            if largest < _LARGEST_SCORE and self._distance(look, a, b, largest) > 0:
                 largest = self._threshold_of(look, a, b)
         return largest
 
     def _threshold_of(self, look: int, a: int, b: int | None) -> float:
         """Return the largest threshold at which a look excludes the null."""
-        return last_above_0(lambda threshold: self._distance(look, a, b, threshold), _ENOUGH)
+        return last_above_0(lambda threshold: self._distance(look, a, b, threshold), _LARGEST_SCORE)

@@ -1,4 +1,4 @@
-"""Sequences of events whose windows are still open: `MaturingLooks`, what they say at each look.
+"""Sequences of events whose windows are still open: `MaturingLooks`, their results at each look.
 
 psi is what each row adds to the error of its arm's mean: its weight times its matured outcome minus the mean, over the
 weight of all rows. If the outcome is whether an event happened, rows have equal weights and the sequence is the
@@ -42,7 +42,7 @@ def _design_of(log: Log) -> tuple[object, ...]:
 
 
 class ArmsNow(NamedTuple):
-    """What one look shows of each arm; NaN without rows whose window has closed."""
+    """The state of each arm at one look; NaN without rows whose window has closed."""
 
     mean: Array
     variance: Array
@@ -128,7 +128,7 @@ class Lives:
 
 
 class MaturingLooks(Looks):
-    """What the looks at a log with events showed."""
+    """The results at looks at a log with events."""
 
     def __init__(self, design: Design, clock: Clock, outcome: str, events: Events) -> None:
         super().__init__(design, clock, outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 
 from belated.base.checks import whole
 from belated.base.columns import Array, ByArm, ColumnLike, Label
-from belated.base.errors import OptionError
+from belated.base.errors import BelatedWarning, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.estimate import Estimate
@@ -60,8 +61,8 @@ def sequence(  # noqa: PLR0913
     Parameters
     ----------
     log : Log or Source
-        A log in memory, or a table from `read`; the chosen arm's propensity is enough. Of events, assignments
-        whose window is open count for the ages they have reached, unless the log is `closed`.
+        A log in memory, or a table from `read`; the chosen arm's propensity is enough. For events, assignments whose
+        window is open count for the ages they have reached, unless the log is `closed`.
     kind : {"auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"}
         ``"beta_binomial"`` is for 0/1 outcomes, ``"bernstein"`` for outcomes within `bounds`, ``"sub_gaussian"`` for
         outcomes with tails no heavier than a normal distribution with standard deviation `sigma`. ``"asymptotic"``
@@ -78,8 +79,8 @@ def sequence(  # noqa: PLR0913
         The smallest and largest possible outcome.
     looks : int or sequence of times
         The looks that `track` and `plot` show: a number of looks, evenly spaced over the rows, or the times. The
-        sequence itself is tested at every arrival; but that of a log of events, while rows whose window is open count,
-        only at the looks, evenly spaced from the first closing of a window on.
+        sequence itself is tested at every arrival. If rows with open windows of events count, it is tested only at the
+        looks, which are then evenly spaced from the first closing of a window on.
     baseline : optional
         The arm to compare the others with. Without it, all pairs are tested at every arrival, for up to 32 arms.
     null : float or mapping, default 0
@@ -90,7 +91,7 @@ def sequence(  # noqa: PLR0913
     segment : optional
         The segment whose rows to follow, in a log with segments. By default the sequence of such a log is standardised
         to its mix of segments: it is tested at the looks, its kind is ``"asymptotic"`` or ``"beta_binomial"``, and
-        `update` takes later versions of the log. Of events, only rows whose window has closed then count.
+        `update` takes later versions of the log. For events, only rows whose window has closed then count.
 
     Returns
     -------
@@ -109,6 +110,11 @@ def sequence(  # noqa: PLR0913
     memory = data.log()
     if memory.segments or segment is not None:
         _require_by_segment(memory)
+    else:
+        for words in memory.contexts():
+            warnings.warn(words, BelatedWarning, stacklevel=2)
+    if segment is not None or not memory.segments:
+        _require_equal_chances(memory)
     if segment is not None:
         memory = _rows_of_segment(memory, segment)
     if memory.segments:
@@ -146,6 +152,15 @@ def _require_by_segment(log: Log) -> None:
     doubts = log.contexts()
     if doubts:
         raise OptionError(f"A sequence needs a policy that looks at nothing but the segment. {doubts[0]}")
+
+
+def _require_equal_chances(log: Log) -> None:
+    """Raise if rows differ in their chance of arrival, of which a sequence of arrivals knows nothing."""
+    if log.arrival_probability is not None:
+        raise OptionError(
+            f"The log has {argument('arrival_probability')}, which a sequence takes into account only over all "
+            "segments of a log, of which one for all rows is enough."
+        )
 
 
 def _rows_of_segment(log: Log, segment: Label) -> Log:
@@ -188,7 +203,7 @@ class ConfidenceSequence(Table):
 
     @property
     def _followed(self) -> Followed:
-        """What was seen at the looks."""
+        """The results at the looks."""
         return self._history
 
     @property
@@ -256,6 +271,7 @@ class ConfidenceSequence(Table):
             if outcome is not None or propensity is not None or at is not None:
                 raise OptionError("`update` takes either a log, or arms, outcomes and propensities.")
             memory = arm.log().closed()
+            _require_equal_chances(memory)
             if memory.cap is None and self.cap is not None:
                 memory = memory.capped(self.cap)
             if memory.cap != self.cap:
@@ -304,7 +320,8 @@ class ConfidenceSequence(Table):
         design = self.design
         estimate, low, high = self._interval(-1, a, b, design.threshold(together))
         p_value, first = self._test(a, b, together)
-        silences = (self._silence(arm) for arm in ((a,) if b is None else (a, b)))
+        is_known = design.bounds is None and math.isfinite(low) and math.isfinite(high)
+        silences = () if is_known else (self._silence(arm) for arm in ((a,) if b is None else (a, b)))
         return SequenceAnswer(
             name=self._name(a, b),
             estimate=estimate,
@@ -345,7 +362,7 @@ class ConfidenceSequence(Table):
     # ---------------------------------------------------------------- over time
 
     def fixed(self, look: int = -1) -> Estimate:
-        """Return the estimate with single-look intervals, equal to `estimate(log.at(moment), "dipw")`."""
+        """Return the estimate with single-look intervals: `estimate(log.at(moment), "dipw")` without covariates."""
         return self._followed.fixed(look)
 
     def track(self, arm: Label, baseline: Label = None, *, together: int = 1) -> Track:

@@ -1,4 +1,4 @@
-"""Sequences of means over all segments of a log: `StandardisedLooks`, what they say at each look.
+"""Sequences of means over all segments of a log: `StandardisedLooks`, their results at each look.
 
 Each segment and arm is a cell with a mixture of its own. An answer is the sum over cells of P_s c(a) Q(a | s), with P
 the shares of segments. Its squared reach is the sum of the cells' and of that of the estimated shares (MOVER);
@@ -24,7 +24,7 @@ from belated.kernels.sequence_bounds import ROUNDING, NormalRange
 from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.sequences.design import Design
-from belated.sequences.history import ArrivedRows
+from belated.sequences.history import ArrivedRows, require_possible
 from belated.sequences.looks import LIMIT_STEPS, LookReach, Looks
 from belated.sequences.versions import require_later, require_same_form, require_same_values
 from belated.summaries.signs import Remark, single_value_remark
@@ -36,7 +36,7 @@ OVER_SEGMENTS = NormalRange(least_size=10.0, most_skew=0.5, most_doubt=0.2)
 
 
 class CellsAtLook(NamedTuple):
-    """What one look shows of each cell, (segments, arms), and of the segments' shares."""
+    """The state of each cell, (segments, arms), and of the segments' shares at one look."""
 
     value: Array
     variance: Array
@@ -90,7 +90,7 @@ def _sums_of_looks(log: Log, moments: Array) -> list[Sums]:
 
 
 class StandardisedLooks(Looks):
-    """What the looks at a log with segments showed; `labels` are the segments at the first look."""
+    """The results at looks at a log with segments; `labels` are the segments at the first look."""
 
     def __init__(self, design: Design, clock: Clock, outcome: str, labels: tuple[Label, ...]) -> None:
         super().__init__(design, clock, outcome)
@@ -104,11 +104,12 @@ class StandardisedLooks(Looks):
     def follow(self, log: Log, moments: Array) -> None:
         """Look at a log at some times."""
         if self.design.is_binary:
+            require_possible(self.design, ArrivedRows.of(log))
             jit.ready(len(moments) * len(log.cell_anchor) * LIMIT_STEPS)
         sums = _sums_of_looks(log, moments)
         self._sums += sums
         self._cells += [CellsAtLook.of(each) for each in sums]
-        self._only_events = single_value_remark(sums[-1])
+        self._only_events = single_value_remark(sums[-1], sums[-1].shift)
         self.times += [moment.item() for moment in moments]
 
     def follow_later(self, log: Log) -> None:

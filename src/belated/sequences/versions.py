@@ -9,8 +9,8 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
 
-#: Sums of the same rows differ by less than this share of their size, whatever the order of addition.
-_SAME = 1e-6
+#: Sums of the same rows, added in any order, differ by less than this share of their size.
+_TOLERANCE = 1e-6
 
 
 def require_same_form(new: object, known: object, what: str) -> None:
@@ -39,5 +39,5 @@ def deviation(new: Array, known: Array, scale: Array | float) -> Array:
     """
     same = (new == known) | (np.isnan(new) & np.isnan(known))
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.abs(new - known) / (_SAME * (np.abs(known) + scale))
+        apart = np.abs(new - known) / (_TOLERANCE * (np.abs(known) + scale))
     return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))

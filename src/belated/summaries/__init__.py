@@ -1,1 +1,1 @@
-"""What a log is reduced to: sums, from which estimates are read, and evidence, from which checks are read."""
+"""The summaries of a log: sums, from which estimates are computed, and evidence, from which checks are computed."""

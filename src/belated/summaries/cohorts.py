@@ -1,8 +1,9 @@
 """Cohorts: whether events build up with age alike in rows assigned early and late.
 
 The rows of an arm (in a segment) that have reached age d are compared at d: x is a row's place in the order of
-assignment, from -1/2 to 1/2, and m(d) the mean of x over them. An event at age d adds x - m(d), times its value, to the
-score of its bin of ages. If the build-up does not depend on the time of assignment, the score is a sum over rows of
+assignment, from -1/2 to 1/2 (the rows of a batch share the middle of their places), and m(d) the mean of x over them.
+An event at age d adds x - m(d), times its value, to the score of its bin of ages. If the build-up does not depend on
+the time of assignment, the score is a sum over rows of
 
     sum over its events of v (x - m(d))  -  sum over the cell's events k, up to its age, of v_k (x - m(d_k)) / n(d_k)
 
@@ -26,6 +27,9 @@ from belated.summaries.maturing import Happened
 #: The most bins of ages, and the share of events whose values count in full; others count as the largest of these.
 BINS, IN_FULL = 4, 0.75
 
+#: How many times of assignment are told apart.
+_RESOLUTION = 1e9
+
 
 class Exposed(NamedTuple):
     """Rows, or groups of rows without events: when they were assigned, and the age that they have reached."""
@@ -47,9 +51,7 @@ def cohort_scores(
         edges = np.unique(np.quantile(events.age, np.arange(1, bins + 1) / bins))
         most = np.quantile(np.abs(value), IN_FULL, method="higher")
         value = np.clip(value, -most, most)
-    order = np.argsort(rows.since, kind="stable")
-    x = np.empty(len(order))
-    x[order] = (np.cumsum(rows.n[order]) - rows.n[order] / 2) / max(float(rows.n.sum()), 1.0) - 0.5
+    x = _places(rows)
     cells, (segments, arms) = np.arange(shape[0] * shape[1] + 1), shape
     by_age, by_event_age = np.lexsort((rows.age, rows.cell)), np.lexsort((events.age, happened_in))
     rows_to = np.searchsorted(rows.cell[by_age], cells)
@@ -67,6 +69,20 @@ def cohort_scores(
         spread[c % arms] += (terms * n[:, np.newaxis]).T @ terms
     counts = np.bincount(happened_in % arms, minlength=arms)
     return CohortEvidence(tuple(map(text, edges)), counts, score, spread)
+
+
+def _places(rows: Exposed) -> Array:
+    """Return the place of each row in the order of assignment, from -0.5 to 0.5; that of a batch is its middle.
+
+    The mean time of rows that are added up may be rounded: times that differ by less than the resolution are equal.
+    """
+    if not len(rows.since):
+        return np.zeros(0)
+    since = rows.since - rows.since.min()
+    _, batch = np.unique(np.rint(since / (since.max() or 1.0) * _RESOLUTION), return_inverse=True)
+    n = np.bincount(batch, rows.n)
+    middle: Array = (np.cumsum(n) - n / 2) / max(float(n.sum()), 1.0) - 0.5
+    return middle[batch]
 
 
 def _terms(rows: Exposed, events: Happened, edges: Array) -> Array:

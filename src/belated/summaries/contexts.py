@@ -16,7 +16,7 @@ import numpy as np
 from belated.base import special
 from belated.base.columns import Array
 
-#: Rows looked at: the earliest, and of longer logs those of some later stretches.
+#: Rows that are looked at: the earliest and, in longer logs, some later stretches.
 EARLIEST, STRETCH, LATER = 5_000, 1_250, 4
 
 #: Rows below which a log is too short to tell.
@@ -28,7 +28,7 @@ _QUIET, _LOUD = 0.2, 0.3
 #: The smallest unit: estimates of small probabilities from a few draws would swing far in a smaller one.
 _LEAST_UNIT = 0.25
 
-#: Swings in so many units of their jitter are not jitter.
+#: Swings above this multiple of the jitter are not jitter.
 _BEYOND_JITTER = 5.0
 
 #: The jitter of probabilities from 25 Monte Carlo draws, and that below which it does not matter.
@@ -41,19 +41,19 @@ _USUAL_SWING = 0.924
 _FEW_QUIET, _QUIET_SHARE, _FEW_LOUD, _LOUD_SHARE = 3, 0.01, 6, 0.06
 
 #: The share of `Swings.expected_other` that must be there.
-_OTHER = 0.4
+_EXPECTED_SHARE = 0.4
 
 #: Rows before a row whose average its probability is held against.
-_BEFORE = 8
+_ROWS_BEFORE = 8
 
 #: Probabilities that differ by less are the same, but for rounding.
-_SAME = 1e-9
+_TOLERANCE = 1e-9
 
 #: What sums must show: standard errors, and as how many equal terms.
 _BLATANT_Z, _TERMS = 3.72, 15
 
 #: Probabilities that are looked at together, so that they stay in the processor's cache.
-_CACHED = 1 << 14
+_CACHED_PROBABILITIES = 1 << 14
 
 #: Probabilities from which the jitter is estimated, at most.
 _MOST_JITTER = 1 << 20
@@ -104,7 +104,7 @@ class Glimpse(NamedTuple):
 
 
 class Swings(NamedTuple):
-    """How probabilities move over three rows that follow each other; of each arm's rows, if only the chosen is known.
+    """How probabilities move over three consecutive rows; rows of one arm, if the other probabilities are unknown.
 
     In a log with segments, over three rows of one segment. A swing is a move of one arm's probability and a move back,
     the smaller of the two large.
@@ -161,7 +161,7 @@ def stretches(rows: int) -> list[tuple[int, int]]:
 
 def swings(glimpse: Glimpse) -> Swings:
     """Count how probabilities swing."""
-    quiet = _quiet(glimpse)
+    quiet = _quiet_before(glimpse)
     whole = np.searchsorted(glimpse.starts, np.arange(len(glimpse.code)), side="right")
     full = glimpse.p.ndim == 2
     p = glimpse.p if full else glimpse.p[:, np.newaxis]
@@ -197,7 +197,7 @@ def swings(glimpse: Glimpse) -> Swings:
     )
 
 
-def _quiet(glimpse: Glimpse) -> Array:
+def _quiet_before(glimpse: Glimpse) -> Array:
     """Return, for each row, how many stretches of quiet had ended before it: rows of one number have seen the same.
 
     Rows of one time may have been assigned one after another, and what arrived at that time in between. Of later
@@ -234,7 +234,7 @@ def _in_vain(glimpse: Glimpse) -> Array:
         arrived = np.isfinite(y)
         mean = float(y[arrived].mean()) if arrived.any() else 0.0
         p = glimpse.p[rows]
-        in_vain[rows] = (p[:, glimpse.code[rows[0]]] < p.max(axis=1) - _SAME) & ~(arrived & (y > mean))
+        in_vain[rows] = (p[:, glimpse.code[rows[0]]] < p.max(axis=1) - _TOLERANCE) & ~(arrived & (y > mean))
     return in_vain
 
 
@@ -255,7 +255,7 @@ def _jitter(p: Array, first: Array, middle: Array, last: Array) -> tuple[float, 
     if not len(middle):
         return 0.0, 0.0
     size, unit = _swings_of_arms(p[first], p[middle], p[last])
-    moves = (np.abs(p[middle] - p[first]) > _SAME) | (np.abs(p[last] - p[middle]) > _SAME)
+    moves = (np.abs(p[middle] - p[first]) > _TOLERANCE) | (np.abs(p[last] - p[middle]) > _TOLERANCE)
     moved = np.count_nonzero(moves, axis=0)
     quartile = np.maximum(3 * (moved - 1) // 4, 0)[np.newaxis]
     usual = np.take_along_axis(np.sort(np.where(moves, size, np.inf), axis=0), quartile, axis=0)[0]
@@ -268,7 +268,7 @@ def _jitter(p: Array, first: Array, middle: Array, last: Array) -> tuple[float, 
 def _largest_swings(p: Array, first: Array, middle: Array, last: Array) -> Array:
     """Return the size of the largest swing of any arm, by triple."""
     largest = np.zeros(len(middle))
-    block = max(1, _CACHED // p.shape[1])
+    block = max(1, _CACHED_PROBABILITIES // p.shape[1])
     for start in range(0, len(middle), block):
         some = slice(start, start + block)
         size, _ = _swings_of_arms(p[first[some]], p[middle[some]], p[last[some]])
@@ -314,7 +314,7 @@ def _terms(glimpse: Glimpse, rows: Array, path: Array, arm: int, whole: Array) -
     """Return an arm's terms; `path` are the rows whose probability of it is known."""
     p = (glimpse.p[:, arm] if glimpse.p.ndim == 2 else glimpse.p)[path]
     place = np.searchsorted(path, rows)
-    start = np.maximum(np.searchsorted(whole[path], whole[rows]), place - _BEFORE)
+    start = np.maximum(np.searchsorted(whole[path], whole[rows]), place - _ROWS_BEFORE)
     total = np.concatenate([[0.0], np.cumsum(p)])
     with np.errstate(invalid="ignore"):
         above = p[place] - (total[place] - total[start]) / (place - start)
@@ -343,12 +343,12 @@ def contexts(swings: Swings) -> Finding:
     """
     if swings.rows < SHORT:
         return "unknown"
-    # a policy that learns from something else than the outcome swings away from what it tried
+    # a policy that learns from something other than the outcome moves away from the arms it tried
     is_blind = swings.full and swings.expected_other > 0 and special.pdtr(swings.other, swings.expected_other) < 0.01
     if swings.quiet_swings >= max(_FEW_QUIET, _QUIET_SHARE * swings.quiet) and not is_blind:
         return "quiet"
     often = swings.all_swings >= _FEW_LOUD and swings.late_swings >= _LOUD_SHARE * swings.late
-    if often and swings.other >= max(2.0, _OTHER * swings.expected_other):
+    if often and swings.other >= max(2.0, _EXPECTED_SHARE * swings.expected_other):
         return "loud"
     if swings.z > _BLATANT_Z and swings.terms >= _TERMS:
         return "outcomes"

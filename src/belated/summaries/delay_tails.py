@@ -15,7 +15,10 @@ from belated.summaries.evidence import FEW, ArrivalCounts
 #: the limits of a 99 % interval.
 _EXPONENTS = np.geomspace(0.05, 10, 40)
 _SCALES = np.geomspace(1e-3, 1e3, 13)
-_DROP = 6.635
+_LIKELIHOOD_DROP = 6.635
+
+#: So many delays beyond the longest are expected if its length has a chance of one in a thousand.
+_MOST_BEYOND = math.log(1000)
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,12 @@ def _thins_out(counts: Array, ends: Array, followed: float) -> bool:
     """Whether the longest delays are clearly fewer than a tail of d^-1/2 implies, given the others.
 
     `counts` are by delay bin and number of bins followed, `ends` the ends of the bins. The longest delays are those
-    above a quarter or half of the time followed; the others are all delays, or those above an eighth or a quarter.
+    above a quarter or half of the time followed; the others are all delays, or those above an eighth or a quarter. Or
+    the longest delay of all is far too short.
     """
     counts, ends = _to_the_end(counts, ends, followed)
+    if _stops_early(counts, ends):
+        return True
     for part in (math.inf, 8, 4):
         first = int(np.searchsorted(ends, ends[-1] / part))
         for longest in (4, 2):
@@ -110,12 +116,25 @@ def _to_the_end(counts: Array, ends: Array, followed: float) -> tuple[Array, Arr
     return counts, np.concatenate([ends, np.linspace(ends[-1], followed, further + 1)[1:]])
 
 
+def _stops_early(counts: Array, ends: Array) -> bool:
+    """Whether a tail of d^-1/2 implies many delays beyond the longest, although rows were followed long enough."""
+    cut = int(np.flatnonzero(counts.sum(axis=1))[-1]) + 1
+    # the number expected beyond the longest delay has a standard exponential distribution
+    return bool(counts.sum(axis=0) @ _share_beyond(ends, cut) > _MOST_BEYOND)
+
+
 def _are_few(counts: Array, ends: Array, cut: int) -> bool:
     """Whether the delays beyond the end number `cut` are clearly fewer than a tail of d^-1/2 implies."""
-    later, rows = np.sqrt(ends[0] / ends), counts.sum(axis=0)
-    # of the outcomes that arrived within the time followed, the share beyond the cut
-    beyond = np.clip((later[cut] - later[1:]) / (1 - later[1:]), 0.0, 1.0)
+    rows, beyond = counts.sum(axis=0), _share_beyond(ends, cut)
     return bool(counts[cut:].sum() - rows @ beyond < -3 * math.sqrt(float(rows @ (beyond * (1 - beyond)))))
+
+
+def _share_beyond(ends: Array, cut: int) -> Array:
+    """Return, by bins followed, the share of arrived outcomes with a delay beyond the end number `cut` if d^-1/2."""
+    later = np.sqrt(ends[0] / ends)
+    within = 1 - later[1:]
+    share = np.divide(later[cut] - later[1:], within, out=np.zeros_like(within), where=within > 0)
+    return np.asarray(np.clip(share, 0.0, 1.0))
 
 
 def _lomax(counts: Array, ends: Array, typical: float) -> Array:
@@ -178,9 +197,9 @@ class _Bins(NamedTuple):
 
 
 def _interval(profile: Array) -> tuple[float, float, float]:
-    """Return the maximum-likelihood exponent, and the two where twice the log likelihood is lower by `_DROP`."""
+    """Return the maximum-likelihood exponent, and the limits of its interval."""
     best = int(np.argmax(profile))
-    drop = 2 * (profile[best] - profile) - _DROP
+    drop = 2 * (profile[best] - profile) - _LIKELIHOOD_DROP
     inside = np.flatnonzero(drop <= 0)
     first, last = inside[0], inside[-1]
     low = 0.0 if first == 0 else _crossing(drop, first - 1)

@@ -162,7 +162,7 @@ class OutcomeShape(NamedTuple):
 
 
 class SegmentEvidence(NamedTuple):
-    """What checks need by segment and arm.
+    """The data of checks by segment and arm.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class SegmentEvidence(NamedTuple):
 
 
 class CovariateEvidence(NamedTuple):
-    """What checks need of the scaled covariates x.
+    """The data of checks on the scaled covariates x.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class CovariateEvidence(NamedTuple):
 
 
 class CohortEvidence(NamedTuple):
-    """How the build-up of events by age goes with the time of assignment; `summaries.cohorts` has the formula.
+    """How the build-up of events by age varies with the time of assignment; `summaries.cohorts` has the formula.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from belated.base.checks import NO_DIFFERENCE
 from belated.base.columns import Array
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Happened(NamedTuple):
 
 
 def matured_outcomes(exposure: Exposure, events: Happened, cells: int, window: float) -> Array:
-    """Return the matured outcome of each row or group of rows."""
+    """Return the matured outcome of each row or group of rows; outcomes that differ only by rounding are equal."""
     cell, age, w = exposure
     outcome = np.zeros(len(cell))
     is_open = age < window
@@ -66,6 +67,7 @@ def matured_outcomes(exposure: Exposure, events: Happened, cells: int, window: f
     entry, happened, value = events.entry[order], events.age[order], events.value[order]
     rows_to, events_to = (np.searchsorted(cell[index], np.arange(cells + 1)) for index in (at_risk, entry))
     rest = np.zeros(cells)  # of rows whose window has closed
+    means, sizes = np.zeros((2, cells))
     for c in range(cells):
         rows, own = at_risk[rows_to[c] : rows_to[c + 1]], slice(events_to[c], events_to[c + 1])
         if not len(rows):  # their outcomes are known
@@ -79,13 +81,15 @@ def matured_outcomes(exposure: Exposure, events: Happened, cells: int, window: f
         mean = added.sum()
         outcome[rows] = mean - weight[0] * past[np.searchsorted(happened[own], reached, side="right")]
         rest[c] = mean - weight[0] * past[-1]
+        means[c], sizes[c] = mean, np.sum(np.abs(added) * (1 + weight[0] / risk))
         np.add.at(outcome, entry[own], weight[0] * value[own] / risk)
     outcome[~is_open] += rest[cell[~is_open]]
-    return outcome
+    differs = np.abs(outcome - means[cell]) > NO_DIFFERENCE * sizes[cell]
+    return np.where(differs, outcome, means[cell])
 
 
 class AgeReach(NamedTuple):
-    """How far the rows of cells have lived: the largest age, and the largest that is well covered; by cell."""
+    """The ages that the rows of each cell have reached: the largest age, and the largest that is well covered."""
 
     longest: Array  # NaN: no rows
     well: Array  # NaN: none
@@ -117,14 +121,14 @@ def reach(exposure: Exposure, squares: Array, cells: int, window: float) -> AgeR
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Maturity:
-    """How far the rows of a log with events have lived; numbers of time are those of the log's clock.
+    """How much of their window the rows of a log with events have reached; times are numbers of the log's clock.
 
     Attributes
     ----------
     window : int or float
         The window that the estimate is about.
     asked : int or float
-        The window that was asked for. `window` is shorter if no row of some arm has lived so long.
+        The window that was asked for. `window` is shorter if no row of some arm has reached its end.
     covered : int or float or None
         The longest age that an effective number of `WELL_COVERED` rows of every arm has reached, if that is less than
         `window`.

@@ -31,7 +31,7 @@ NO_SEGMENTS = "This log has no segments; name them when you make or read the log
 
 
 class Layout(NamedTuple):
-    """The segments that are told apart, and where the log's own segments went.
+    """The segments that are kept apart, and the segment into which each of the log's own segments was merged.
 
     Attributes
     ----------
@@ -80,13 +80,13 @@ def lay_out(
     offered: Callable[[], Array] | None = None,
     assigned: Array | None = None,
 ) -> Layout:
-    """Merge small segments, by how many outcomes have arrived and never by what they are.
+    """Merge small segments, by the number of arrived outcomes and never by their values.
 
-    A segment stands on its own if every arm has at least `FEWEST` outcomes in it. Arms that have fewer in the whole log
-    do not count; if all have fewer, all segments are merged. At most `MOST` segments stand on their own, those with the
-    most outcomes. The others are merged, together with the smallest that would stand on its own until the rest has
-    enough outcomes too. An arm that was never offered in a segment does not count there: merged with others, the
-    segment would seem to have their mean.
+    A segment is kept apart if every arm has at least `FEWEST` outcomes in it. Arms that have fewer in the whole log do
+    not count; if all have fewer, all segments are merged. At most `MOST` segments are kept apart, those with the most
+    outcomes. The others are merged, together with the smallest that would stand on its own until the rest has enough
+    outcomes too. An arm that was never offered in a segment does not count there: merged with others, the segment would
+    seem to have their mean.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ recorded only when an event happens. Third, the sentences: `Remark`, `doubts` an
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from belated.base.multiplicity import sidak_p_value
 from belated.base.text import count, p_words
 from belated.summaries.contexts import Finding, Swings, contexts
 from belated.summaries.evidence import FEW, CovariateEvidence, Evidence, Recorded, settled, squares_about_mean
-from belated.summaries.sums import Sums
 
 #: A p-value below this means that an assumption does not hold.
 SURE = 1e-3
@@ -34,7 +33,13 @@ SPARSE = 0.35
 _ENOUGH_EXPECTED = 5
 
 #: Fewer outcomes than this may be equal by chance.
-_MOST_CHANCE = 10
+_ENOUGH_TO_DIFFER = 10
+
+
+class TotalsByArm(Protocol):
+    """Totals over rows by their names, such as `Sums`; each is an array by arm."""
+
+    def __getitem__(self, name: str, /) -> Array: ...
 
 
 # ---------------------------------------------------------------- tests that return p-values
@@ -317,7 +322,9 @@ def _skewed_p_value(excess: Array, variance: Array, step: Array) -> Array:
 
 def most_recorded(old: Array, soon: Array) -> float:
     """Return the largest share of an arm's oldest rows that have an outcome; 1 if no arm has enough such rows."""
-    use = (old >= FEW) | _is_dense(old, soon)
+    enough = np.append(old >= FEW, False)
+    old, soon = _with_few_together(old, soon)
+    use = enough | _is_dense(old, soon)
     return float((soon[use] / old[use]).max(initial=0.0)) if use.any() else 1.0
 
 
@@ -327,7 +334,13 @@ def is_sparse(old: Array, soon: Array) -> bool:
     if not use.any():
         return False
     n, m = old[use].sum(), soon[use].sum()
-    return bool(m / n + 1.5 / math.sqrt(n) < SPARSE and not _is_dense(old, soon).any())
+    return bool(m / n + 1.5 / math.sqrt(n) < SPARSE and not _is_dense(*_with_few_together(old, soon)).any())
+
+
+def _with_few_together(old: Array, soon: Array) -> tuple[Array, Array]:
+    """Return the numbers of rows with those of all arms with few rows added up as one arm more."""
+    few = old < FEW
+    return np.append(old, old[few].sum()), np.append(soon, soon[few].sum())
 
 
 def _is_dense(old: Array, soon: Array) -> Array:
@@ -336,21 +349,16 @@ def _is_dense(old: Array, soon: Array) -> Array:
     return np.asarray(soon / n - 1.5 / np.sqrt(n) >= SPARSE)
 
 
-def single_value(sums: Sums) -> float | None:
-    """Return `one_value` for the sums of a log."""
-    return one_value(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
-
-
-def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> float | None:
+def single_value(totals: TotalsByArm, shift: Array) -> float | None:
     """Return the value of all outcomes if they are equal, above 0, and some rows have none; None otherwise.
 
-    In a log of conversions, every outcome is 1 and no row has 0. The arguments are by arm; `y` and `y2` are about
-    `shift`.
+    In a log of conversions, every outcome is 1 and no row has 0. The totals `y` and `y2` are about `shift`.
     """
-    if arrived.sum() < _MOST_CHANCE or not (assigned - arrived).sum() > 0:
+    assigned, arrived = totals["assigned"], totals["arrived"]
+    if arrived.sum() < _ENOUGH_TO_DIFFER or not (assigned - arrived).sum() > 0:
         return None
     use = arrived > 0
-    n, y, y2 = arrived[use], y[use], y2[use]
+    n, y, y2 = arrived[use], totals["y"][use], totals["y2"][use]
     values = shift[use] + y / n
     if squares_about_mean(n, y, y2).any() or np.ptp(values) > 1e-13 * abs(values[0]) or values[0] <= 0:
         return None
@@ -486,19 +494,12 @@ def positive_remark(most: float) -> Remark:
     return Remark(finding, POSITIVE_ADVICE)
 
 
-def one_value_remark(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> Remark | None:
-    """Return the remark on a log whose outcomes are all equal; None if `one_value`, of the same arguments, is."""
-    value = one_value(assigned, arrived, y, y2, shift)
-    return None if value is None else _equal_outcomes(value, float(1 - arrived.sum() / assigned.sum()))
-
-
-def single_value_remark(sums: Sums) -> Remark | None:
-    """Return `one_value_remark` for the sums of a log."""
-    return one_value_remark(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
-
-
-def _equal_outcomes(value: float, missing: float) -> Remark:
-    """Return the remark on a log whose outcomes are all equal; `missing` is the share of rows without outcome."""
+def single_value_remark(totals: TotalsByArm, shift: Array) -> Remark | None:
+    """Return the remark on a log whose outcomes are all equal; None if `single_value` is."""
+    value = single_value(totals, shift)
+    if value is None:
+        return None
+    missing = float(1 - totals["arrived"].sum() / totals["assigned"].sum())
     finding = f"Every outcome that has arrived is {value:g}, and {missing:.0%} of the rows have no outcome."
     return Remark(finding, single_value_advice(value))
 

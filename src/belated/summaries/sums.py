@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Weights and outcome model, each a name, an object, an array or a function.
 Parts = tuple[WeightsLike, ModelLike]
 
-#: The place of each field: those of all rows, then those of the rows of each arm.
+#: The place of each field: first the fields over all rows, then those over the rows of each arm.
 _PLACES = {name: place for place, name in enumerate(SPREAD + OWN)}
 
 
@@ -58,14 +58,15 @@ class Sums:
 
     over the arm's own rows: ``assigned`` and ``arrived`` (counts);
 
-    over the arm's arrived rows: ``nonbinary`` (the sum of abs(Y (1 - Y)), 0 if every outcome is 0
-    or 1), ``y``, ``y2``, ``y3``, ``y4``, ``w``, ``wy``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
-    ``w3y2``, ``hwr``, ``hwrm``, ``r``, ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``,
-    ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
+    over the arm's arrived rows: ``nonbinary`` (the sum of abs(Y (1 - Y)), 0 if every outcome is 0 or 1), ``y``, ``y2``,
+    ``y3``, ``y4``, ``w``, ``wy``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``, ``w3y2``, ``hwr``, ``hwrm``, ``r``,
+    ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``, ``w3r``, ``w3r2``, and ``w_max``, the largest w; over arrived rows with a
+    model ``w_modelled``, ``wm``.
 
     ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were capped, `cap` has the cap and the number of
     outcomes above it, by arm. If rows have segments or covariates, `segments` has the same sums by segment and arm. If
-    outcomes are events whose windows may still be open, `maturing` says how far they have come.
+    outcomes are events whose windows may still be open, `maturing` says how much of their windows the rows have
+    reached.
     """
 
     arms: tuple[Label, ...]
@@ -89,7 +90,7 @@ class Sums:
     def unit(self) -> Unit:
         """The unit of a mean for display: "percent" if every arrived outcome is 0 or 1, and both have arrived.
 
-        If only 0, or only 1, has arrived, outcomes may be amounts; not if outcomes are whether an event happened.
+        If only 0, or only 1, has arrived, outcomes may be amounts, unless the outcome is whether an event happened.
         """
         if self.maturing is not None:
             return "percent" if self.maturing.measure == "indicator" else "number"
@@ -183,7 +184,7 @@ class Sums:
         return replace(self, shift=np.array(shift, dtype=np.float64), spread=spread, own=own, pairs=pairs)
 
     def arriving(self, chance: Array) -> Sums:
-        """Return the sums with each arm's w over the chance that its outcomes arrive; not of sums by segment."""
+        """Return the sums with each arm's w divided by `chance`, the probability that its outcomes arrive."""
         own = self.own.copy()
         for at, field in enumerate(OWN_FIELDS):
             own[:, at] /= chance**field.w

@@ -45,7 +45,7 @@ _KINDS: dict[WeightsName, _WeightKind] = {
     "uniform": _WeightKind(kernel.UNIFORM, np.ones_like, follows_units=False),
     "propensity": _WeightKind(kernel.PROPENSITY, np.asarray, need_all_propensities=True),
     "two_point": _WeightKind(kernel.TWO_POINT, need_all_propensities=True, cumulative=True),
-    # made before the kernel runs
+    # computed before the kernel runs
     "past": _WeightKind(kernel.GIVEN_WEIGHTS, need_all_propensities=True, cumulative=True, follows_units=False),
     "given": _WeightKind(kernel.GIVEN_WEIGHTS),
 }

@@ -38,6 +38,15 @@ def test_lights_do_not_depend_on_the_unit_of_time(unit):
         assert diagnoses[1]["delay tail"].numbers[name] == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1.0, 3600.0, 1 / 24, 1e-3])
+def test_what_is_overdue_does_not_depend_on_the_unit_of_time(unit):
+    for days in (5, 11, 23):  # the longest delay is exactly half of the time followed
+        late = np.array([days, 0.0, days / 2, np.nan, np.nan]) * unit
+        outcome = np.where(np.isnan(late), np.nan, np.arange(5.0))
+        log = bl.Log(["A"] * 5, outcome, np.ones(5), assigned_at=np.zeros(5), delay=late, as_of=2 * days * unit)
+        assert bl.diagnose(log)["still out"].numbers["overdue"]["A"] == pytest.approx(0.4)
+
+
 def test_delays_that_hardly_fall_are_not_called_heavy():
     check = bl.diagnose(played(3000, 1, policy="uniform", delays=bl.delays.geometric(6000)))["delay tail"]
     assert check.light == "amber"

@@ -74,7 +74,12 @@ def test_outcomes_that_do_not_vary():
     code = np.arange(600) % 2
     assert bl.diagnose(bl.Log(code, np.full(600, 3.5), half))["variation"].light == "red"
     for value in (0.0, -1.0, 3.5):  # however the absence of a rare event is coded
-        assert bl.diagnose(bl.Log(code[:60], np.full(60, value), half[:60]))["variation"].light == "amber"
+        check = bl.diagnose(bl.Log(code[:60], np.full(60, value), half[:60]))["variation"]
+        assert check.light == "amber"
+        assert check.finding.startswith(f"Every outcome so far is {value:g}")
+        assert "interval uses" not in check.advice  # there is none
+    equal_within = bl.diagnose(bl.Log(code[:60], 3.5 + code[:60], half[:60]))["variation"]
+    assert equal_within.advice.endswith("the arm's interval uses the variance of all arms together.")
     check = bl.diagnose(bl.Log(code, np.where(code == 0, 1e8, 1e8 + np.arange(600)), half))["variation"]
     assert (check.light, check.numbers["variance"][0]) == ("amber", 0.0)
     assert check.numbers["variance"][1] == pytest.approx(np.var(np.arange(1, 600, 2.0), ddof=1), rel=1e-6)

@@ -111,16 +111,17 @@ def test_outcomes_that_are_lost_for_a_while():
     assert bl.diagnose(changed(log, delay=np.where(lost, math.inf, waits(log))))["variance sums"].light == "red"
 
 
+@pytest.mark.parametrize("arms", [3, 4])  # the fourth is never chosen
 @pytest.mark.parametrize("all_known", [True, False])
-def test_a_policy_that_leaves_nothing_to_chance_is_red(all_known):
+def test_a_policy_that_leaves_nothing_to_chance_is_red(all_known, arms):
     code = np.arange(400) % 3
-    p = np.eye(3)[code] if all_known else np.ones(400)
-    log = bl.Log(code, np.random.default_rng(1).normal(size=400), p, arms=[0, 1, 2])
+    p = np.eye(arms)[code] if all_known else np.ones(400)
+    log = bl.Log(code, np.random.default_rng(1).normal(size=400), p, arms=range(arms))
     check = bl.diagnose(log)["probabilities"]
     assert (check.light, "3 arms were chosen" in check.finding) == ("red", True)
     assert "minimum probability" in check.advice
     alone = bl.Log(
-        np.zeros(400, dtype=int), log.outcome, p[:400] if not all_known else np.eye(3)[code * 0], arms=[0, 1, 2]
+        np.zeros(400, dtype=int), log.outcome, p if not all_known else np.eye(arms)[code * 0], arms=range(arms)
     )
     assert bl.diagnose(alone)["probabilities"].light != "red"
 
@@ -156,3 +157,14 @@ def test_thirty_rows_of_equal_weight_are_not_fewer_than_30(arms):
     assert found(30)["effective size"].light == "green"
     assert "Every arm has fewer" not in found(5)["effective size"].finding
     assert found(4)["variance sums"].light == "amber"
+
+
+@pytest.mark.parametrize(
+    ("first", "cause"), [(0.5, "few outcomes"), (0.05, "small probabilities together with few rows")]
+)
+def test_the_cause_of_a_heavy_row(first, cause):
+    p = np.array([first, *[0.5] * 19])
+    log = bl.Log(["A", "B"] * 10, np.arange(20.0), np.column_stack([p, 1 - p]))
+    check = bl.diagnose(log)["largest weight"]
+    assert check.light == "amber"
+    assert check.finding.endswith(f"The cause is {cause}.")

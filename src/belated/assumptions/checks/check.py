@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from belated.base.checks import one_of
 from belated.base.columns import Label
 from belated.base.figures import GREY
-from belated.base.text import shorten_all
+from belated.base.text import for_stdout, shorten_all
 from belated.summaries.evidence import Evidence
 from belated.summaries.signs import SURE
 
@@ -86,6 +86,9 @@ class Check:
     def __repr__(self) -> str:
         to_do = f" To do: {self.advice}" if self.advice else ""
         return f"{LIGHTS[self.light].sign} {self.light}  {self.name} ({self.condition}): {self.finding}{to_do}"
+
+    def __str__(self) -> str:
+        return for_stdout(repr(self))
 
     def to_dict(self) -> dict[str, str | Numbers]:
         """Return the check as plain values."""

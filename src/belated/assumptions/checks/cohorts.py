@@ -43,10 +43,10 @@ def same_build_up(evidence: Evidence) -> Verdict:
     p = f"p {p_words(p_value, 2)}"
     if light == "green":
         return Verdict(light, f"Events build up with age alike in rows assigned early and late ({p}).", numbers=numbers)
-    return Verdict(light, f"{_where(evidence, cohorts, worst, light)} ({p}).", _ADVICE, numbers)
+    return Verdict(light, f"{_place_words(evidence, cohorts, worst, light)} ({p}).", _ADVICE, numbers)
 
 
-def _where(evidence: Evidence, cohorts: CohortEvidence, worst: CohortTest, light: Light) -> str:
+def _place_words(evidence: Evidence, cohorts: CohortEvidence, worst: CohortTest, light: Light) -> str:
     """Return in which rows and at which ages the build-up differs most, and in which direction."""
     at = int(np.argmax(np.abs(worst.z)))
     rows = "Rows" if worst.arm is None else f"Rows of {arm_name(evidence, worst.arm)}"

@@ -23,6 +23,9 @@ from belated.summaries.delay_tails import DelayTails, delay_tails
 from belated.summaries.evidence import FEW, ArrivalCounts, Evidence
 from belated.summaries.signs import DEPENDENCE_ADVICE, direction, outcome_dependence
 
+#: Times that differ by less than this share are equal, whatever their unit.
+_ROUNDING = 1e-9
+
 
 @check(
     "delay tail", condition="A2", asks="The share of outcomes with a delay above d falls at least as fast as d^-1/2."
@@ -119,20 +122,21 @@ def where_outcomes_are(evidence: Evidence) -> tuple[Array, Array, Array]:
     out = evidence.arrivals.counts[:, -1, :]  # by the age of the row
     with np.errstate(invalid="ignore", divide="ignore"):
         arrived = 1 - out.sum(axis=1) / n
-        overdue = np.array([out[k, _late(evidence.arrivals, k) :].sum() / n[k] for k in range(len(n))])
+        overdue = np.array([out[k, _overdue_bin(evidence.arrivals, k) :].sum() / n[k] for k in range(len(n))])
     if evidence.within is not None:  # all windows have closed
         overdue = 1 - arrived
     return arrived, 1 - arrived - overdue, overdue
 
 
-def _late(arrivals: ArrivalCounts, arm: int) -> int:
+def _overdue_bin(arrivals: ArrivalCounts, arm: int) -> int:
     """Return the delay bin by which 99 % of an arm's arrivals had arrived; a row that waits longer is overdue.
 
     No row is overdue in an experiment that has run for less than twice that time: later outcomes had no chance yet.
     """
     arrived = arrivals.counts[arm, :-1].sum(axis=1)
     late = int(np.searchsorted(np.cumsum(arrived), 0.99 * arrived.sum()))
-    return late if arrived.any() and 2 * arrivals.delays[late] <= arrivals.followed else len(arrived)
+    long_enough = 2 * arrivals.delays[late] <= (1 + _ROUNDING) * arrivals.followed
+    return late if arrived.any() and long_enough else len(arrived)
 
 
 @check(

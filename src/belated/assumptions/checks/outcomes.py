@@ -27,14 +27,14 @@ from belated.summaries.signs import (
     drift,
     is_sparse,
     most_recorded,
-    one_value_remark,
     positive_remark,
     single_value_advice,
+    single_value_remark,
     trend,
 )
 
 #: With this many outcomes, some must differ; 500 rows may all lack a rare event by chance.
-_MANY = 500
+_ENOUGH_TO_DIFFER = 500
 
 _DRIFT_ADVICE = (
     "Each estimate is then an average over the time of the experiment, weighted by when the arm was tried. Compare "
@@ -89,7 +89,7 @@ def recorded(evidence: Evidence) -> Verdict:
     totals = evidence.totals
     old, soon = totals["old"], totals["soon"]
     numbers = {"lowest": by_arm(evidence, evidence.low), "recorded": by_arm(evidence, soon / old)}
-    remark = one_value_remark(totals["assigned"], totals["arrived"], totals["y"], totals["y2"], evidence.shift)
+    remark = single_value_remark(totals, evidence.shift)
     if remark is not None:
         return Verdict("red", *remark, numbers)
     lowest, most = float(np.nanmin(evidence.low, initial=math.inf)), most_recorded(old, soon)
@@ -154,13 +154,17 @@ def variation(evidence: Evidence) -> Verdict:
     k = int(np.argmax(flat * n))
     value = float(evidence.shift[k] + mean[k])
     finding = f"All {n[k]:,.0f} outcomes of {arm_name(evidence, k)} are {value:g}"
-    if flat[known].all() and n.sum() >= _MANY:
+    if flat[known].all() and n.sum() >= _ENOUGH_TO_DIFFER:
         return Verdict(
             "red",
             f"{finding}, and no other arm's outcomes vary either.",
             "Check how outcomes are recorded: is this the right column, and are other values missing?",
             numbers,
         )
+    some = n > 0
+    if np.ptp((evidence.shift + mean)[some]) == 0 and (flat | (n == 1))[some].all():
+        finding = f"Every outcome so far is {value:g}, so their variance is unknown, and no arm has an interval."
+        return Verdict("amber", finding, "Wait for more outcomes.", numbers)
     return Verdict(
         "amber",
         f"{finding}, so their variance is unknown.",
@@ -190,8 +194,12 @@ def tail(evidence: Evidence) -> Verdict:
     heavy = judged & (known.beyond >= FEW) & (known.spread > 0.4 + 0.8 * margin) & (known.error**2 > 0.05)
     long = judged & (known.spread > 0.3 + 0.5 * margin) & (known.error**2 > 0.02)
     unsure = judged & (known.error**2 > 0.1)
-    light: Light = "red" if heavy.any() else "amber" if (long | unsure).any() else "green"
-    among = heavy if heavy.any() else long | unsure if light == "amber" else judged
+    light: Light = "green"
+    among = judged
+    if heavy.any():
+        light, among = "red", heavy
+    elif (long | unsure).any():
+        light, among = "amber", long | unsure
     k = int(np.argmax(np.where(among, known.error, -1.0)))
     finding = (
         f"One outcome makes up {known.largest[k]:.0%} of the variance of {arm_name(evidence, k)}. The relative error "

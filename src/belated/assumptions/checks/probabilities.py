@@ -45,6 +45,9 @@ _CERTAIN_ADVICE = (
 #: A row with at least this share of an arm's weight makes the check red (if it is also unlikely), or amber.
 _HEAVY, _NOTABLE = 0.15, 0.05
 
+#: A row with less than so many times the mean weight of an arm's rows weighs about as much as the others.
+_USUAL = 2.0
+
 #: Red if fewer rows as unlikely as the heaviest are expected: with all propensities, and with the chosen arm's only.
 _UNHEARD, _UNHEARD_CHOSEN = 1e-3, 0.02
 
@@ -214,7 +217,7 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
     if sign == "unknown" and swings.full and swings.rows < SHORT:
         return Verdict("grey", f"{count(swings.rows, 'row')} are too few to tell.", numbers=numbers)
     if sign == "unknown" and swings.full:
-        finding = "Between which rows nothing arrived is not known, nor the order of rows of one time."
+        finding = "It is not known between which rows nothing arrived, nor in which order rows with the same time came."
         return Verdict("grey", finding, numbers=numbers)
     if sign == "unknown":
         finding = "Only the chosen arm's probability is logged, and too few rows of an arm have no arrival in between."
@@ -268,9 +271,11 @@ def largest_weight(evidence: Evidence) -> Verdict:
     finding = f"The heaviest row of {arm_name(evidence, k)} has {share[k]:.1%} of the arm's weight"
     if share[k] < _NOTABLE:
         return Verdict("green", f"{finding}.", numbers=numbers)
+    is_usual = share[k] * evidence.totals["arrived"][k] < _USUAL
+    cause = "few outcomes" if is_usual else "small probabilities together with few rows"
     return Verdict(
         "amber",
-        f"{finding}. The cause is small probabilities together with few rows.",
+        f"{finding}. The cause is {cause}.",
         "Use the default interval, which accounts for it; the normal interval is too narrow here.",
         numbers,
     )
