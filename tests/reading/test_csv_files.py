@@ -102,7 +102,7 @@ def test_what_is_no_number(text):
         (WITH_OUTCOME, "p_A", "", f"`propensity` in line {WITH_OUTCOME + 2} for arm 'A' is nan"),
         (WITH_OUTCOME, "p_A", "-0.5", f"`propensity` in line {WITH_OUTCOME + 2} for arm 'A' is -0.5"),
         (WITH_OUTCOME, "p_A", "0.99999", f"`propensity` in line {WITH_OUTCOME + 2} sums to"),
-        (WITH_OUTCOME, "arm", "", "`arm` is missing in 1 row"),
+        (WITH_OUTCOME, "arm", "", f"`arm` in line {WITH_OUTCOME + 2} is missing; every row needs an arm"),
         (WITH_OUTCOME, "p_B", "0.5,9", f"line {WITH_OUTCOME + 2} has 7 fields, but the first line has 6"),
     ],
 )

@@ -173,6 +173,19 @@ def test_covariates_of_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         bl.estimate(bl.read(sent, bought, **options(covariates="age")))
 
 
+def test_the_probability_of_arrival_is_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, bought = tables()
+    sent = sent.append_column("chance", pa.array([0.5 if i % 3 else 1.0 for i in range(sent.num_rows)]))
+    more = options(arrival_probability="chance")
+    wanted = bl.estimate(bl.read(sent, bought, **more)).values.tolist()
+    assert wanted != bl.estimate(bl.read(sent, bought, **options())).values.tolist()
+    monkeypatch.setattr(sources, "MOST_MATURING", 10)
+    assert bl.estimate(bl.read(sent, bought, **more)).values.tolist() == wanted
+    monkeypatch.setattr(sources, "MOST_HELD", 10)
+    with pytest.raises(bl.LogError, match=r"^`arrival_probability` needs the rows of events in memory"):
+        bl.estimate(bl.read(sent, bought, **more))
+
+
 def test_several_windows() -> None:
     sent, bought = tables()
     source = bl.read(sent, bought, **options(window=None, windows=["1d", "10d", "3d"]))

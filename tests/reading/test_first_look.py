@@ -20,7 +20,25 @@ pytestmark = [
 def test_an_arm_that_is_missing(arm):
     labels = [None if i == 9 else "AB"[k] for i, k in enumerate(DRAWN.code)]
     frame = DRAWN.wide(arm=pa.array(labels, pa.string()))
-    refused("`arm` is missing in 1 row", frame if arm is None else frame.to_pandas())
+    refused("`arm` in row 9 is missing; every row needs an arm.", frame if arm is None else frame.to_pandas())
+
+
+def test_arms_that_are_missing_beside_a_table_of_outcomes_have_their_key():
+    sent = {"user_id": [7, 8, 9], "arm": ["A", None, None], "p_A": [0.5] * 3, "p_B": [0.5] * 3, "sent_at": [1, 2, 3]}
+    outcomes = pa.table({"user_id": [7], "reward": [1.0]})
+    refused("`arm` in the row of key 8 is missing, the first of 2 rows;", pa.table(sent), outcomes=outcomes)
+
+
+@pytest.mark.parametrize("unit", ["fraction", "percent"])
+def test_columns_of_arms_never_chosen_are_named_among_the_propensities(unit):
+    size = 100 if unit == "percent" else 1
+    frame = {"arm": ["A"] * 4, "reward": [1, 0, 1, 1], "p_A": [0.4 * size] * 4, "p_B": [0.6 * size] * 4}
+    source = bl.read(pa.table(frame), propensity_unit=unit)
+    assert source.arms == ("A", "B")
+    assert source.columns["propensity"] == ["p_A", "p_B"]
+    alone = bl.read(pa.table({**frame, "p_A": [1.0 * size] * 4}), propensity_unit=unit)
+    assert alone.arms == ("A",)
+    assert alone.columns["propensity"] == ["p_A"]
 
 
 def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):

@@ -249,8 +249,16 @@ def test_names_that_only_look_the_part():
     roles = find(kinds)
     assert played(roles) == {"arm": "arm", "outcome": "outcome"}
     assert roles.propensity.kind == "guess"
-    with pytest.raises(LogError, match=r"named like the arms' propensities.*'p_value', 'purchase_probability'"):
+    with pytest.raises(LogError, match=r"of the arms 'A', 'B'; name.*'p_value', 'purchase_probability'"):
         roles.settled(["A", "B"])
+
+
+def test_propensities_that_are_text_are_named():
+    roles = find(table(s="arm p_A p_B note", n="outcome"))
+    with pytest.raises(LogError, match=r"Columns 'p_A', 'p_B' are named like .* but are of kind text"):
+        roles.settled(["A", "B"])
+    with pytest.raises(LogError, match="No columns are named like the propensities of the arms 'A', 'C'; name them"):
+        roles.settled(["A", "C"])
 
 
 def test_given_names_must_exist_and_fit():

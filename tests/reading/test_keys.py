@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from drawn import refused, write
+from engines import Engine
 
 import belated as bl
 
@@ -41,6 +43,20 @@ def test_numbers_match_however_they_are_written(first, second, read):
     ]
     wanted = bl.estimate(bl.read(assignments(WHOLE), outcomes(WHOLE), **OPTIONS))
     assert bl.estimate(bl.read(*given, **OPTIONS)).values.tolist() == wanted.values.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("first", [int, float, str])
+def test_numbers_match_on_every_engine(engine: Engine, first):
+    sent = {"user_id": [first(key) for key in WHOLE], "arm": ["A", "B"] * (ROWS // 2), "sent_at": list(WHOLE)}
+    came = {"user_id": [*map(str, POINTED), None], "outcome": [*(float(i % 5) for i in range(ROWS)), 9.0]}
+    options = {**OPTIONS, "assigned_at": "sent_at"}
+    wanted = bl.estimate(bl.read(pa.table(sent), pa.table(came), **options))
+    source = bl.read(engine.table(sent), engine.table(came), **options)
+    assert bl.estimate(source).values.tolist() == pytest.approx(wanted.values.tolist(), rel=1e-12)
+    assert bl.estimate(source).arrived.tolist() == wanted.arrived.tolist() == [ROWS // 2] * 2
+    odd = engine.table({**came, "user_id": [*map(str, POINTED[:-1]), "1.5", None]})
+    refused("None of the 25 outcomes belongs|they must be of one kind", engine.table(sent), odd, **options)
 
 
 @pytest.mark.parametrize("odd", ["x", "01", "1.00", "1.5", "1e3", "1234567890123456", "-0"])

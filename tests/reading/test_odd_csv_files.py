@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import gzip
 import io
 import re
 
@@ -201,8 +202,9 @@ def test_arms_that_say_nothing_elsewhere_are_labels():
         assert set(bl.read(write("a.csv", text_of(table))).arms) == {"A", label}
     labels = {"arm": ["NA" if arm == "B" else "None" for arm in ARM]}
     assert bl.read(write("a.csv", text_of({**columns(), **labels})), propensity="uniform").arms == ("NA", "None")
-    refused("`arm` is missing in 24 rows", write("a.csv", text_of({**columns(), "arm": [""] * 24})))
-    refused("`arm` is missing in 8 rows", write("a.csv", text_of({**columns(), "arm": ["", "A", "A"] * 8})))
+    for missing, rows in ((["", "", ""], 24), (["", "A", "A"], 8)):
+        path = write("a.csv", text_of({**columns(), "arm": missing * 8}))
+        refused(f"`arm` in line 2 is missing, the first of {rows} rows", path)
 
 
 def test_what_pandas_reads_is_what_we_read():
@@ -358,3 +360,11 @@ def test_lines_that_end_in_different_ways():
     lines = PLAIN.splitlines()
     text = "\r\n".join(lines[:10]) + "\r\n" + "\n".join(lines[10:]) + "\n"
     refused("its lines end in different ways; save it with line ends of one kind", write("a.csv", text))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("end", ["", "\r\n"])
+def test_a_last_line_that_has_no_end_is_not_left_out(name, end):
+    whole = text_of(columns()).encode() + b"A," + b"\0" * (33 << 20) + end.encode()
+    write(name, gzip.compress(whole, compresslevel=1) if name.endswith(".gz") else whole)
+    refused(f"^`{name}` cannot be read: its last line has more than 8 MB; a line may have 2 MB at most.$", name)

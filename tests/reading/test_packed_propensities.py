@@ -100,6 +100,23 @@ def test_maps_go_by_name(engine: Engine, kind: pa.DataType) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [(pa.int32(), {3: "3", -1: "-1"}), (pa.float64(), {0.5: "0.5", 2.5: "2.5"}), (pa.bool_(), {True: "true"})],
+    ids=str,
+)
+@in_sql
+def test_keys_of_maps_are_names_whatever_their_type(engine: Engine, kind: pa.DataType, names: dict[Any, str]) -> None:
+    rows = [[(key, 0.25) for key in names], None, []]
+    table = _table(engine, pa.array(rows, pa.map_(kind, pa.float64())))
+    assert sorted(keys(table.p) or ()) == sorted(names.values())
+    every = columns(table.p, list(names.values()), absent=0.0)
+    assert _read(engine, table, [*every, length(table.p)]) == [
+        *([0.25, None, 0.0] for _ in names),
+        [len(names), None, 0],
+    ]
+
+
 @in_sql
 def test_json_objects_go_by_name(engine: Engine) -> None:
     rows = [

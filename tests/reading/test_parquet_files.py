@@ -91,3 +91,34 @@ def test_arms_may_be_numbers_in_one_file_and_text_in_another():
     place = first.schema.get_field_index("arm")
     halves(first.set_column(place, "arm", pa.array(DRAWN.code[:30])), second)
     assert set(bl.read("folder", propensity="uniform").arms) == {"0", "1", "A", "B"}
+
+
+def as_bytes(table, *names):
+    for name in names:
+        texts = [None if each is None else each.encode() for each in table[name].to_pylist()]
+        table = table.set_column(table.column_names.index(name), name, pa.array(texts, pa.binary()))
+    return table
+
+
+def test_bytes_that_a_file_does_not_call_text_are_text(duckdb_engine):
+    keys = [f"k\u00e9{i}" for i in range(ROWS)]
+    arms = ["\u00e9\\" if k else "\u65e5" for k in DRAWN.code]
+    sent = DRAWN.wide(arm=arms, key=keys).drop(["outcome", "arrived_at"])
+    sent = sent.append_column("country", pa.array(["\u00d6", None, "x"] * (ROWS // 3)))
+    bought = pa.table({"key": keys, "outcome": [float(i % 5) for i in range(ROWS)]})
+    options = {"key": "key", "segment": "country", "propensity": "uniform", "arrived_at": "none", "arm": "arm"}
+    wanted = bl.read(sent, bought, **options, assigned_at="assigned_at")
+    plain = as_bytes(sent, "arm", "key", "country").append_column("photo", pa.array([b"\xff"] * ROWS))
+    pa.parquet.write_table(plain, "a.parquet", store_schema=False)
+    own = duckdb_engine.table(plain), duckdb_engine.table(bought)
+    for tables in (("a.parquet", bought), (plain, bought), (pl.from_arrow(plain), bought), own):
+        source = bl.read(*tables, **options, assigned_at="assigned_at")
+        assert source.arms == ("\u00e9\\", "\u65e5")
+        assert source.units.segment.labels == wanted.units.segment.labels == ("x", "\u00d6", "(missing)")
+        assert bl.estimate(source).values.tolist() == pytest.approx(bl.estimate(wanted).values.tolist(), rel=1e-12)
+
+
+def test_bytes_that_are_no_text_stay_apart():
+    arms = [b"\xff" if k else b"\xfe" for k in DRAWN.code]
+    pa.parquet.write_table(DRAWN.wide(arm=pa.array(arms)), "a.parquet")
+    assert bl.read("a.parquet", arm="arm", propensity="uniform").arms == (r"\xFE", r"\xFF")

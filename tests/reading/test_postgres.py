@@ -147,3 +147,33 @@ def test_arms_may_be_uuids(postgres_engine: Engine, limit: int) -> None:
     source = bl.read(table, assigned_at="t", propensity="uniform", copy_limit=limit)
     assert source.arms == tuple(arms)
     assert bl.estimate(source, "mean").arm(arms[1]).estimate == 2.0
+
+
+DOMAINS = {
+    "arm": "text", "p_A": "double precision", "p_B": "numeric(3, 2)", "sent_at": "timestamptz", "delay": "interval",
+    "outcome": "smallint", "country": "varchar(2)", "day": "date", "returning": "boolean", "unit": "uuid",
+    "amount": "real",
+}  # fmt: skip
+
+
+def test_a_domain_is_of_the_type_that_it_restricts(postgres_engine: Engine) -> None:
+    for name, kind in DOMAINS.items():
+        postgres_engine.sql(f'CREATE DOMAIN "belated_{name}" AS {kind}')
+    kinds = ", ".join(f'"{name}" "belated_{name}"' for name in DOMAINS)
+    postgres_engine.sql(f'CREATE TABLE domains ({kinds}, letter "char")')
+    postgres_engine.sql(
+        "INSERT INTO domains SELECT CASE WHEN i % 3 = 0 THEN 'A' ELSE 'B' END, 0.5, 0.5, '2026-03-01Z'::timestamptz + "
+        "i * '1 hour'::interval, '2 hours', i % 5, 'x', '2026-03-01', i % 2 = 0, gen_random_uuid(), i, "
+        "CASE WHEN i % 3 = 0 THEN 'A' ELSE 'B' END FROM generate_series(1, 40) AS i"
+    )
+    table = postgres_engine.connection.table("domains")
+    columns = {"assigned_at": "sent_at", "delay": "delay", "outcome": "outcome", "propensity": "p_*"}
+    for more in ({}, {"segment": ["country", "day", "returning"]}, {"covariates": ["amount"]}):
+        several = [
+            bl.estimate(bl.read(table, arm=arm, **columns, **more, copy_limit=limit))
+            for arm in ("arm", "letter")
+            for limit in (0, 1_000)
+        ]
+        assert {estimate.arms for estimate in several} == {("A", "B")}
+        assert [estimate.values for estimate in several] == [pytest.approx(several[0].values, rel=1e-9)] * 4
+    assert len(bl.read(table, arm="unit", **columns | {"propensity": "uniform"}).arms) == 40

@@ -136,7 +136,6 @@ def test_two_sets_of_columns_compete():
     with pytest.raises(LogError, match=r"'x_\*', 'y_\*' could each"):
         wide(["x_A", "x_B", "y_A", "y_B"], ["A", "B"])
     assert wide(["x_A", "x_B", "y_A", "y_B"], ["A", "B"], sure=True) is None
-    assert wide(["x_A", "x_B", "y_A", "y_B"], ["A", "B"], "y_*") == ({"A": "y_A", "B": "y_B"}, {})
 
 
 def test_lists_of_propensities():
@@ -157,3 +156,29 @@ def test_an_arm_that_first_appears_after_hundreds_of_rows_is_found():
     documents = ['{"A": 0.5, "B": 0.5}'] * 500 + ['{"A": 0.4, "B": 0.4, "C": 0.2}'] * 400
     table = pa.table({"arm": ["A", "B"] * 450, "propensity": documents, "outcome": [1.0, 2.0] * 450})
     assert bl.read(table, propensity="propensity").arms == ("A", "B", "C")
+
+
+MAPS_OF_NUMBERS = pa.map_(pa.int8(), pa.float64())
+
+
+@pytest.mark.parametrize(
+    ("arms", "propensity", "expected"),
+    [
+        ([0, 1], pa.array([[(2, 0.2), (0, 0.5), (1, 0.3)]] * 12, MAPS_OF_NUMBERS), (0, 1, 2)),
+        ([0, 1], pa.array(['{"2": 0.2, "0": 0.5, "1": 0.3}'] * 12), (0, 1, 2)),
+        ([0, 10], pa.array(['{"": 0.2, "10": 0.3, "0": 0.5}'] * 12), (0, 10, "")),
+        ([0.0, 1.0], pa.array(['{"0": 0.5, "1": 0.5}'] * 12), (0.0, 1.0)),
+        ([False, True], pa.array(['{"true": 0.5, "false": 0.5}'] * 12), (False, True)),
+        ([True, True], pa.array([{"true": 0.5, "false": 0.5}] * 12), (False, True)),
+        ([True, False], pa.array([[(True, 0.5), (False, 0.5)]] * 12, pa.map_(pa.bool_(), pa.float64())), (False, True)),
+        (["true", "True"], pa.array(['{"true": 0.5, "True": 0.5}'] * 12), ("True", "true")),
+    ],
+)
+def test_names_of_propensities_are_those_of_numbers_and_truths(arms, propensity, expected):
+    table = pa.table({"arm": arms * 6, "outcome": [1.0] * 12, "p": propensity})
+    source = bl.read(table, propensity="p", arrived_at="none")
+    assert source.arms == expected
+    assert [type(arm) for arm in source.arms] == [type(arm) for arm in expected]
+    by_arm = {"0": 0.5, "1": 0.3, "10": 0.3, "2": 0.2, "": 0.2} if 0.2 in source.log().propensity else {}
+    for arm, p in zip(source.arms, source.log().propensity[0], strict=True):
+        assert p == by_arm.get(str(arm), 0.5)

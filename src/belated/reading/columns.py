@@ -1,4 +1,4 @@
-"""Columns of tables: what they hold, the names that their roles go by, and how they become numbers and times.
+"""Columns of tables: their kinds, the common names of each role, and how they become numbers and times.
 
 First the words: roles, kinds, and patterns of names. Then names, what types hold, columns as expressions
 of numbers and times, and Arrow's columns as arrays.
@@ -36,7 +36,7 @@ ColumnKind = Literal[
 ]
 
 #: Kinds for sentences.
-_WORDS: dict[ColumnKind, str] = {
+_KIND_WORDS: dict[ColumnKind, str] = {
     "time": "datetimes", "integer": "whole numbers", "number": "numbers", "boolean": "true and false",
     "duration": "durations", "list": "lists", "struct": "structs", "map": "maps", "json": "JSON", "text": "text",
 }  # fmt: skip
@@ -170,7 +170,7 @@ ONLY: Mapping[tuple[Role, ColumnKind], str] = {
 }
 
 
-#: What looks like a time, whatever it is called.
+#: Types that look like times, under any name.
 TIMELY: Mapping[ColumnKind, str] = {
     "time": ".*",
     **dict.fromkeys(("text", "duration"), r"(.*_)?(at|time|date|datetime|timestamp|when)"),
@@ -204,7 +204,7 @@ def unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def snake(name: str) -> str:
-    """Return a name in snake_case, whatever it was written in."""
+    """Return a name in snake_case, from any style."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
 
@@ -219,9 +219,9 @@ def quoted(name: str) -> str:
     return f"'{one_line(name)}'"
 
 
-def some(names: Iterable[str], quote: str = "'", most: int = 20) -> str:
+def some(names: Iterable[str], quote: str = "'") -> str:
     """Return names for a sentence, the first few of many."""
-    return first_few((f"{quote}{one_line(name)}{quote}" for name in names), most)
+    return first_few((f"{quote}{one_line(name)}{quote}" for name in names), 20)
 
 
 # ---------------------------------------------------------------- what types hold
@@ -250,7 +250,7 @@ def kind_of_type(dtype: dt.DataType) -> ColumnKind:
 
 def in_words(dtype: dt.DataType) -> str:
     """Return what a type holds, for a sentence."""
-    return _WORDS.get(kind_of_type(dtype), str(dtype))
+    return _KIND_WORDS.get(kind_of_type(dtype), str(dtype))
 
 
 # ---------------------------------------------------------------- expressions of numbers and times

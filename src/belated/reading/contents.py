@@ -1,4 +1,4 @@
-"""What files are, by their first bytes or their names: SQLite, live experiments, or what cannot be read, and why."""
+"""The kind of a file, by its first bytes or name: SQLite, live experiments, or one that cannot be read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BEGINNINGS = (
     (rb'\s*(\{\s*"|\[\s*[{"])', "JSON; save the table as CSV or Parquet"),
 )
 
-#: How names end that are not read, and what helps.
+#: Name endings of files that are not read, and what to do instead.
 _ENDINGS = (
     (r"\.(xlsx?|xlsm|xlsb|ods|numbers)", "save the sheet as CSV"),
     (

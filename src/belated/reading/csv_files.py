@@ -57,11 +57,14 @@ _SEPARATORS = ",;\t|"
 _RARE_SEPARATORS = ": ^~\x01\x1f"
 
 
-#: How the names of compressed files end, and what Arrow calls that.
+#: The name endings of compressed files, and Arrow's name of each compression.
 _PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 
+#: How many bytes of a file's end must hold the last line.
+_END = 1 << 23
 
-#: What labels may be if they are written as such, and what DuckDB calls it.
+
+#: The kinds of labels that are read from text, and DuckDB's type of each.
 _KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
 
 
@@ -91,7 +94,7 @@ class CsvFile(Input):
 
     @property
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """What each column holds, as far as the first rows tell."""
+        """The kind of each column, according to the first rows."""
         return self.guessed
 
     def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
@@ -217,7 +220,7 @@ class CsvFile(Input):
 
 def csv_file(connection: Connection, path: str, name: str, role: str, form: TextFormat) -> CsvFile:
     """Return a CSV file, after a look at its first rows: what they hold, as text, tells of which kind columns are."""
-    _check_packed(path, name)
+    _check_end(_end_of(path, name), name)
     _check_pattern(connection, form)
     with _unpacked(path) as file:
         if (content := known_content(file.read(64))) is not None:
@@ -264,7 +267,7 @@ def _check_pattern(connection: Connection, form: TextFormat) -> None:
 
 
 class _Layout(NamedTuple):
-    """What stands between fields, how many lines to skip, and the names of the columns."""
+    """The separator of fields, the number of lines to skip, and the names of the columns."""
 
     separator: str
     skip: int
@@ -365,26 +368,40 @@ def _not_text(form: TextFormat) -> str:
     )
 
 
-def _check_packed(path: str, name: str) -> None:
-    """Unpack a compressed file once, to its end: DuckDB looks neither at checksums nor for a missing end."""
+def _check_end(end: bytes, name: str) -> None:
+    """Refuse a file whose last line is too long: DuckDB leaves it out, unlike those before, and says nothing."""
+    if len(end) == _END and not re.search(b"[\n\r]", end[:-2]):
+        raise LogError(
+            f"`{name}` cannot be read: its last line has more than {_END >> 20} MB; a line may have 2 MB at most."
+        )
+
+
+def _end_of(path: str, name: str) -> bytes:
+    """Return the last bytes of a file's text.
+
+    A compressed file is unpacked once, to its end: DuckDB looks neither at checksums nor for a missing end.
+    """
     import pyarrow as pa
 
     packing = next((packing for suffix, packing in _PACKINGS.items() if path.lower().endswith(suffix)), None)
     if packing is None:
-        return
+        with open(path, "rb") as file:
+            file.seek(max(os.path.getsize(path) - _END, 0))
+            return file.read(_END)
     if not os.path.getsize(path):
         raise LogError(f"`{name}` cannot be read: it is not a {packing.upper()} file, because it is empty.")
-    block = bytearray(1 << 20)
+    end = b""
     try:
         with pa.input_stream(path, compression=packing) as unpacked:
-            while unpacked.readinto(block):
-                pass
+            while block := unpacked.read(_END):
+                end = (end + block)[-_END:]
     except OSError as error:
         if error.errno is not None:  # the file system's, not the packing's
             raise
         raise LogError(
             f"`{name}` cannot be read: it is not a {packing.upper()} file, or it is incomplete or damaged."
         ) from None
+    return end
 
 
 def lacks_checksum(path: str) -> bool:

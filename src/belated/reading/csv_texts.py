@@ -1,4 +1,4 @@
-"""What text in a CSV file means: which kind a column is of, and how its text becomes values.
+"""The meaning of text in a CSV file: the kind of a column, and how its text becomes values.
 
 Every value is read by a rule that is written here, none by an engine's guess. A `TextRule` is such a rule, as SQL. What
 it cannot read is an error that names the line, the value and, where one would help, the option.
@@ -34,7 +34,7 @@ DateOrder = Literal["day-first", "month-first"]
 ORDERS: tuple[DateOrder, ...] = get_args(DateOrder)
 
 #: What is meant as a number, if not always written as one.
-_MEANT = re.compile(
+_LIKE_A_NUMBER = re.compile(
     r"\s*[$€£]?\s*[-+]?[$€£]?(\d[\d.,_' ]*([eE][-+]?\d+)?|\.\d+|(?i:inf|infinity))\s*[%$€£]?\s*", re.DOTALL
 )
 
@@ -57,7 +57,7 @@ _DURATION = r"\d+ days?|(\d+ days?,? )?\d{1,5}:\d{2}:\d{2}(\.\d{1,9})?"
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How text files are written.
+    """The form of text files: encoding, decimal mark and dates.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def kind_of_texts(texts: Iterable[str], form: TextFormat) -> ColumnKind:
             return kind
     if form.pattern is not None and any(_is_date(text, form) for text in held[:100]):
         return "time"
-    return "mixed" if 2 * sum(_MEANT.fullmatch(text) is not None for text in held) > len(held) else "text"
+    return "mixed" if 2 * sum(_LIKE_A_NUMBER.fullmatch(text) is not None for text in held) > len(held) else "text"
 
 
 def zones_of(texts: Iterable[str], form: TextFormat) -> set[bool]:
@@ -312,7 +312,7 @@ def advice(text: str, reading: TextRule, form: TextFormat) -> str:
         return f"if the comma is a decimal mark, use {argument('decimal', ',')}"
     if form.decimal == "," and re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", bare):
         return f"with {argument('decimal', ',')}, numbers cannot contain points"
-    if _MEANT.fullmatch(bare) and reading.must == "a number":
+    if _LIKE_A_NUMBER.fullmatch(bare) and reading.must == "a number":
         return "write it as a plain number, without other signs and without thousands separators"
     return ""
 

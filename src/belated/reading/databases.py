@@ -31,7 +31,7 @@ _EXTRAS = {"postgres": "belated[postgres]", "pyspark": "belated[spark]"}
 #: Seconds to wait for a server.
 _PATIENCE = 15
 
-#: The schema and the name of each table, by what people call it.
+#: The schema and the name of each table, by the name that people use.
 _Places = dict[str, tuple[str | None, str]]
 
 
@@ -141,7 +141,7 @@ def _connect_sqlite(url: str, scheme: str) -> BaseBackend:
 
 
 def _closing(connection: BaseBackend) -> BaseBackend:
-    """Have a connection closed when nobody uses it any more."""
+    """Close a connection when nothing uses it any more."""
     weakref.finalize(connection, connection.con.close)
     return connection
 

@@ -259,7 +259,7 @@ class Connection:
         return table
 
     def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:
-        """Return a reader of the result of a query, in batches of about so many rows."""
+        """Return a reader of the result of a query, in batches of about the given number of rows."""
         relation = self.con.sql(sql)
         return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
 
@@ -279,13 +279,13 @@ def connect() -> Connection:
     connection.raw_sql("SET TimeZone = 'UTC'")
     connection.raw_sql("SET enable_progress_bar = true")  # `base.progress` asks for it and shows it
     connection.raw_sql("SET enable_progress_bar_print = false")
-    connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file fetches nothing
-    connection.raw_sql("SET autoload_known_extensions = false")  # nor does it run what lies about
+    connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file downloads nothing
+    connection.raw_sql("SET autoload_known_extensions = false")  # nor does it load extensions that are installed
     return connection
 
 
 def confine(connection: Connection, files: Iterable[str]) -> None:
-    """Let the embedded engine read no files but these and the databases that it has open, whatever is asked of it."""
+    """Make the embedded engine refuse to read any files but these and the databases that it has open."""
     allowed = ", ".join(f"'{sql_text(os.path.abspath(path))}'" for path in files)
     connection.raw_sql(f"SET allowed_paths = [{allowed}]")
     connection.raw_sql("SET enable_external_access = false")
@@ -300,7 +300,7 @@ def register(connection: Connection, data: pa.Table | ds.Dataset) -> EmbeddedTab
 
 
 def literal_path(path: str) -> str:
-    """Return a path that DuckDB takes for one file, whatever signs are in it."""
+    """Return a path that DuckDB reads as one file, even if it contains wildcard characters."""
     return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
 
 

@@ -1,4 +1,4 @@
-"""Engines: what is special about each that Ibis speaks to, and what they say when something is wrong.
+"""Engines: the peculiarities of each engine that Ibis supports, and the meaning of their error messages.
 
 A new engine needs a class here only if it is special.
 """
@@ -179,7 +179,7 @@ class Engine:
         return column.argmin(key)
 
     def once(self, table: ir.Table) -> ir.Table:
-        """Have each column computed once, however often it is used; most engines see to that."""
+        """Make the engine compute each column once, even if it is used often; most engines do so anyway."""
         return table
 
 
@@ -196,7 +196,10 @@ class DuckDB(Engine):
             yield from reader
 
     def understood(self, table: ir.Table) -> ir.Table:
-        """Return a table without those types of DuckDB's that Ibis does not know."""
+        """Return a table without those types of DuckDB's that Ibis does not know, and with bytes as text.
+
+        Parquet files of some programs do not say that bytes are text. Those that are not stay apart as escaped bytes.
+        """
         changed = {}
         for name, dtype in table.schema().items():
             raw = str(getattr(dtype, "raw_type", dtype))
@@ -204,6 +207,9 @@ class DuckDB(Engine):
                 changed[name] = table[name].cast("timestamp(9)")
             elif raw.strip('"') == "NULL":
                 changed[name] = library_of(table).null()
+            elif is_bytes(dtype):
+                decoded = _called("try", "string", _called("decode", "string", table[name]))
+                changed[name] = decoded.fill_null(table[name].cast("string"))
         return table.mutate(**changed) if changed else table
 
     def later(self, moment: ir.Value, duration: ir.Value) -> ir.Value:
@@ -241,7 +247,7 @@ class DuckDB(Engine):
 #: More rows than any table has.
 _ANY_SIZE = 1 << 62
 
-#: Another one, which no label of a table can name: it is replaced in the text of queries.
+#: Another placeholder, which no label of a table can contain: it is replaced in the text of queries.
 _UNBOUNDED = _ANY_SIZE + (uuid4().int >> 67)
 
 
@@ -288,6 +294,14 @@ class PostgreSQL(Engine):
 
         return copied(table, columns, keys=keys, documents=documents, limit=limit)
 
+    def understood(self, table: ir.Table) -> ir.Table:
+        """Return a table in which a domain, which Ibis does not know, is of the type that it restricts."""
+        from belated.reading.postgres import known_types
+
+        unknown = [name for name, dtype in table.schema().items() if dtype.is_unknown()]
+        known = known_types(table, unknown) if unknown else {}
+        return table.mutate(**{name: table[name].cast(kind) for name, kind in known.items()}) if known else table
+
     def labelled(self, table: ir.Table, columns: Sequence[str]) -> ir.Table:
         """Return a table with whole decimals as integers; whether they are whole, the type `numeric` does not tell."""
         changed = {}
@@ -324,7 +338,7 @@ class PostgreSQL(Engine):
         return (_builtin("jsonb_typeof", "string", 1)(document) == wanted).ifelse(document, ibis.null(_jsonb()))
 
     def entry(self, holder: ir.Value, label: str | int) -> ir.Value:
-        """Return an entry as text; what is no JSONB as any engine does."""
+        """Return an entry as text; entries that are not JSONB are read as in every engine."""
         if not holder.type().is_json():
             return super().entry(holder, label)
         return _builtin("jsonb_extract_path_text", "string", 2)(holder, str(label))
@@ -344,7 +358,7 @@ class PostgreSQL(Engine):
         return _builtin("jsonb_array_length", "int64", 1)(holder)
 
     def number(self, text: ir.StringValue) -> ir.FloatingValue:
-        """Return text as a float: PostgreSQL cannot try, so what is no number is taken out first."""
+        """Return text as a float; PostgreSQL has no TRY_CAST, so text that is not a number becomes NULL first."""
         return _builtin("substring", "string", 2)(text, _NUMBER).cast("float64")
 
     def microseconds(self, later: ir.Value, earlier: ir.Value) -> ir.FloatingValue:
@@ -369,7 +383,7 @@ class PostgreSQL(Engine):
 
 
 class SQLite(Engine):
-    """SQLite, whose columns may hold values of any type, whatever they were declared as."""
+    """SQLite, whose columns may hold values of any type, not only of the declared one."""
 
     packages = ("sqlite3",)
     computes_sums = False  # it lacks functions of the query, such as that for NaN
@@ -438,15 +452,20 @@ class Spark(Engine):
 #: The engines that are special, by the names that Ibis has for them.
 ENGINES: dict[str, Engine] = {"duckdb": DuckDB(), "postgres": PostgreSQL(), "sqlite": SQLite(), "pyspark": Spark()}
 
-_ANY = Engine()
+_USUAL_ENGINE = Engine()
 
 #: The packages whose exceptions are an engine's words.
-PACKAGES = frozenset(package for engine in (_ANY, *ENGINES.values()) for package in engine.packages)
+PACKAGES = frozenset(package for engine in (_USUAL_ENGINE, *ENGINES.values()) for package in engine.packages)
 
 
 def engine_of(expression: ir.Expr) -> Engine:
     """Return the engine that an expression is computed by."""
-    return ENGINES.get(expression.get_backend().name, _ANY)
+    return ENGINES.get(expression.get_backend().name, _USUAL_ENGINE)
+
+
+def is_bytes(kind: dt.DataType) -> bool:
+    """Whether a type is that of bytes, as Ibis or DuckDB calls it."""
+    return str(kind) in ("BLOB", "binary", "!binary")
 
 
 def library_of(expression: ir.Expr) -> ModuleType:
@@ -454,6 +473,11 @@ def library_of(expression: ir.Expr) -> ModuleType:
     if isinstance(expression, (embedded.EmbeddedTable, expressions.Value)):
         return expressions
     return import_module("ibis")
+
+
+def float_literal(number: float, beside: ir.Expr) -> ir.Value:
+    """Return a number for the engine of an expression; from text, as PostgreSQL would take it for a decimal."""
+    return library_of(beside).literal(repr(float(number))).cast("float64")
 
 
 def fetch(expression: ir.Table) -> pa.Table:
@@ -515,7 +539,7 @@ PARQUET = (".parquet", ".parq", ".pq")
 #: What DuckDB and SQLite raise after Ctrl-C.
 _INTERRUPTED = ("RuntimeError", "InterruptException", "OperationalError")
 
-#: What engines say of files that are not what they are named, and what that means.
+#: Error messages of engines about files of the wrong kind, and their meaning.
 _MEANINGS = {
     "at least one (?:non-root )?column": "it has no columns.",
     "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",

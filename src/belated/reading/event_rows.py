@@ -74,7 +74,7 @@ def rows_of_keys(event_keys: pa.ChunkedArray, row_keys: pa.ChunkedArray) -> tupl
 
 def learned_lag(query: RowsQuery, given: Window | None) -> tuple[Window | None, list[str]]:
     """Return the lag from event to record, learned from the times of both unless it is given, and what to say of it."""
-    if query.roles.recorded_at is None:
+    if query.roles.recorded_at is None or query.outcomes[query.roles.recorded_at].type().is_null():
         return given, []
     when = query.arrival_times(query.outcomes)
     if when is None:

@@ -1,7 +1,7 @@
 """Sums of matured outcomes of large tables: the engine adds up rows without events by cell and time of assignment.
 
-Rows with an event come one by one. Those without are one entry for each cell and period, at the mean of their times of
-assignment: ages are then known to within a period, of which there are `PERIODS`.
+Rows with an event come one by one. Rows without an event are one entry for each cell and period, at the mean of their
+times of assignment: ages are then known to within one of the `PERIODS` periods.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ def grouped_sums(
     for weights, model in parts:
         if model.name != "zero" or weights.needs_rows:
             raise OptionError(MATURING_ESTIMATORS)
-    if source.units is not None and source.units.scaling is not None:
-        raise LogError("Covariates need the rows of events in memory; this table has too many.", column="covariates")
+    if source.units is not None and (column := source.units.needs_rows_of_events) is not None:
+        what = "Covariates need" if column == "covariates" else f"{argument(column)} needs"
+        raise LogError(f"{what} the rows of events in memory; this table has too many.", column=column)
     with sentences(source.name, source.query.versions):
         entries = [_entries(source, weights) for weights, _ in parts]
     at = [source.last_look] if moments is None else list(moments)
@@ -95,7 +96,7 @@ def grouped_cohorts(source: TableRows) -> CohortEvidence:
 
 
 def _entries(source: TableRows, weights: Weights) -> Entries:
-    """Return the rows of a source, those without events added up."""
+    """Return the rows of a source; rows without events are summed."""
     rows, arms = source.placed, len(source.arms)
     own, cells = chosen(rows, arms), CellColumns.of(source.layout)
     since = since_first(source, rows)

@@ -1,4 +1,4 @@
-"""What checks and reports count in a log, made by the engine that holds it."""
+"""The counts and sums of checks and reports, computed by the engine that holds the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def evidence(source: TableRows, dependence: Array | None, swings: contexts.Swings) -> Evidence:
-    """Return the evidence of a log that stays where it is: a few queries, of which only counts and sums come back.
+    """Return the evidence of a log without loading it: a few queries, which return only counts and sums.
 
     `dependence` is None for events in a window.
     """
@@ -114,7 +114,7 @@ def _sums(source: TableRows) -> tuple[dict[str, Array], SegmentEvidence | None]:
     """Sum up rows by arm and stretch of time, and by segment if there are segments."""
     rows, arms = source.placed, len(source.arms)
     arrived, p = rows.arrived.notnull(), _chosen(source, rows)
-    one = p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
+    one = p * 0 + 1  # of the type of probabilities: some engines take plain numbers for decimals
     old, soon = _old_and_soon(source, rows, one)
     values = engine_of(rows).once(
         rows.select(
@@ -263,7 +263,7 @@ def _grain(source: TableRows) -> float:
 def arrival_counts(source: TableRows) -> ArrivalCounts | None:
     """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones.
 
-    Of events, the delay is that of an assignment's first.
+    For events, the delay is that of the first event of an assignment.
     """
     rows, clock = source.coded, source.clock
     with sentences(source.name, source.query.versions):

@@ -30,6 +30,7 @@ _TYPES = {
     "json": "JSON",
     "uuid": "UUID",
     "map<string, string>": "MAP(VARCHAR, VARCHAR)",
+    "map<string, float64>": "MAP(VARCHAR, DOUBLE)",
     "array<string>": "VARCHAR[]",
 }
 
@@ -130,8 +131,13 @@ class Type(str):
 
     @property
     def value_type(self) -> Type:
-        """What a list or map holds."""
+        """The type of the values of a list or map."""
         return Type(self._children[-1 if self.is_map() else 0][1])
+
+    @property
+    def key_type(self) -> Type:
+        """What names the entries of a map."""
+        return Type(self._children[0][1])
 
     @property
     def _children(self) -> list[tuple[str, object]]:
@@ -285,6 +291,9 @@ class Value:
 
     def lower(self) -> Value:
         return self._value(f"lower({self.sql})", kind="VARCHAR")
+
+    def re_search(self, pattern: str) -> Value:
+        return self._value(f"regexp_matches({self.sql}, {sql_of(pattern)})", kind="BOOLEAN")
 
     def delta(self, other: Value, unit: str) -> Value:
         if unit == "nanosecond":

@@ -1,10 +1,11 @@
-"""A first look at the tables: which arms there are, how many rows, over which time, and what is odd about them."""
+"""A first look at the tables: their arms, number of rows and range of times, and what is odd about them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,8 @@ from belated.log.clock import NEVER, Clock, MomentLike, check_span
 from belated.reading.columns import clock_of, clock_times, has_nan, text_of
 from belated.reading.csv_texts import compact_pattern
 from belated.reading.engines import engine_of, fetch, sentences
-from belated.reading.roles import Roles, propensity_columns
-from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
+from belated.reading.roles import Roles, propensity_columns, with_spare
+from belated.reading.rows_query import RowsQuery, joining_notes, refused, rows_in
 from belated.reading.units import Units, look_at_units, unit_columns
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _NO_ROWS = "The log has no rows; it needs at least one assignment."
 
 @dataclass(frozen=True)
 class Facts:
-    """What one look at the rows tells."""
+    """The facts from one look at the rows."""
 
     values: tuple[Label, ...]  # the arms as the engine knows them
     assigned: Array
@@ -45,7 +46,7 @@ class Facts:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.assigned.sum())
 
     @property
@@ -69,7 +70,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Opened:
-    """Tables after a first look: what is asked of them, and what is known.
+    """Tables after a first look: the query, and the facts that are known.
 
     Attributes
     ----------
@@ -129,7 +130,7 @@ def _look(
     notes: Sequence[str],
 ) -> Opened:
     """Look at the rows as of a moment, and settle arms and propensities."""
-    facts = look(query.rows(moment), clock)
+    facts = look(query, moment, clock)
     check_span(facts.first, facts.last, *([] if query.roles.delay else [facts.last_arrival]))
     if clock.unit is None and facts.values:
         check_numbers(facts.first, facts.last, facts.last_arrival)
@@ -147,8 +148,11 @@ def _look(
         facts = facts.among(fetch(query.arms())["arm"].to_pylist())
     if arms is not None:
         arms = _as_held(arms, facts.values)
-    query = replace(query, roles=_settled(query.roles, facts.values, arms or ()))
-    labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
+    roles = _settled(query.roles, facts.values, arms or ())
+    if roles.propensity is not None and arms is None:
+        roles = replace(roles, propensity=with_spare(query.assignments, roles.propensity))
+    query = replace(query, roles=roles)
+    labels, columns = propensity_columns(query.assignments, roles.propensity, facts.values, arms)
     facts, units = facts.in_order_of(labels), None
     if not query.roles.has_units:
         rows = query.rows(moment, columns)
@@ -195,8 +199,9 @@ def _settled(roles: Roles, values: Sequence[Label], arms: Sequence[Label]) -> Ro
         return roles.settled(values)  # which arm has no column is said later
 
 
-def look(rows: ir.Table, clock: Clock) -> Facts:
-    """Return which arms there are, how many rows each has, and over which time."""
+def look(query: RowsQuery, moment: int | float | None, clock: Clock) -> Facts:
+    """Return which arms there are as of a moment, how many rows each has, and over which time."""
+    rows = query.rows(moment)
     # in the embedded engine apart from the arms, as files may know the ends of their columns without being read
     apart = engine_of(rows).is_embedded
     ends = {"first": rows.assigned.min(), "last": rows.assigned.max(), "last_arrival": rows.arrived.max()}
@@ -210,7 +215,10 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
     missing = [i for i, arm in enumerate(arms) if arm is None or arm != arm]
     if missing:
         n = sum(counts["rows"][i].as_py() for i in missing)
-        raise LogError(f"{argument('arm')} is missing in {count(n, 'row')}; every row needs an arm.", column="arm")
+        is_missing = rows.arm.isnull() | rows.arm.isnan() if has_nan(rows.arm) else rows.arm.isnull()
+        fault = f"is missing{'' if n == 1 else f', the first of {n:,} rows'}; every row needs an arm."
+        of_row = refused(query, rows, is_missing.cast("float64"), is_missing, partial(_of_arm, fault))
+        raise query.in_file(of_row, moment)
     if apart:
         times = fetch(rows.aggregate(**ends))
     else:
@@ -219,6 +227,10 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
     first, last, last_arrival = (_number(times, name, clock) for name in ends)
     assigned = np.array(counts["rows"].to_pylist(), dtype=np.int64)
     return Facts(values=tuple(arms), assigned=assigned, first=first, last=last, last_arrival=last_arrival)
+
+
+def _of_arm(fault: str, row: int, _: float) -> LogError:
+    return LogError.of_row("arm", row, fault)
 
 
 def _number(table: pa.Table, name: str, clock: Clock) -> int | float:
@@ -261,7 +273,7 @@ def _ticks(time: float) -> int | None:
 
 
 def _silent_notes(roles: Roles) -> list[str]:
-    """Return what is taken for granted where no column tells."""
+    """Return remarks on what is assumed because no column says it."""
     notes = []
     if roles.assigned_at is None:
         notes.append("There is no column with assignment times; rows are used in their order.")

@@ -37,7 +37,7 @@ class Files(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What they are called in sentences."""
+        """Their name in sentences."""
         return one_line(Path(self.path).name or self.path)
 
 

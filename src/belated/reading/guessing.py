@@ -239,7 +239,7 @@ class _Columns:
     def guess(self, role: Role, kinds: Sequence[ColumnKind] = (), near: str | None = None) -> str | None:
         """Return the free column with the most usual name for the role; of equals, the one akin to column `near`."""
         wanted: set[ColumnKind] = {*(kinds or KINDS[role])}
-        if role in ("outcome", "arrived_at", "delay"):  # all of it may be null
+        if role in ("outcome", "arrived_at", "delay"):  # a column of nulls alone is of kind "other"
             wanted.add("other")
         if "number" in wanted and role != "propensity":
             wanted.add("mixed")
@@ -311,7 +311,7 @@ class _Columns:
                 return wrong(role, f"{named} given for {argument(self.taken[column])}; {ask}.")
             if role == "outcome" and kind in KINDS[role]:  # an empty option says that no column is it
                 return wrong(role, f"{named} not used as one; name the column with {argument(role)}.")
-            if kind in KINDS[role]:  # a guess is choosier
+            if kind in KINDS[role]:  # guesses allow fewer kinds than options
                 ask = f"if it is the {role}, use {argument(role, column)}; if not, {ask}"
                 return wrong(role, f"{named} of kind {kind}, which is not guessed; {ask}.")
             return wrong(role, f"{named} of kind {kind}, which it cannot be{_accepted(role, kind)}; {ask}.")
@@ -341,7 +341,7 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     guesses = [_times_of_clock(first, second, roles, clock, spans) for clock, spans in _clocks(first, second, given)]
     assigned, arrived, delay = max(guesses, key=lambda guess: guess.worth, default=given)
     if not arrived and "delay" not in roles:
-        delay = second.guess("delay")  # in days of a calendar, say
+        delay = second.guess("delay")  # such as a whole number of days
     if not assigned and "assigned_at" not in roles:
         first.check_none("assigned_at", ("other",), tiers=1)
     if not arrived and not delay and not {"arrived_at", "delay"} & roles.keys():
@@ -457,7 +457,8 @@ def _likely(table: _Columns) -> Propensity:
     elif column := table.guess("propensity", ("number",)) or table.guess("propensity", ("integer", "mixed")):
         instead = Propensity("chosen", (column,))
     numbers = tuple(column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed"))
-    return Propensity("guess", numbers, instead=instead)
+    texts = tuple(column for column in table.names if table.kinds[column] == "text")
+    return Propensity("guess", numbers, beside=texts, instead=instead)
 
 
 def _splits(text: str) -> list[tuple[str, str]]:

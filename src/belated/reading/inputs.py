@@ -20,7 +20,7 @@ from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.csv_texts import Use
 from belated.reading.embedded import Connection, new_name, sql_text
-from belated.reading.engines import engine_of, fetch, first_line, sentences
+from belated.reading.engines import engine_of, fetch, first_line, is_bytes, sentences
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -58,6 +58,8 @@ class Input:
         Returns the line of the file in which a row begins, of CSV files.
     zoned : frozenset of str
         The columns of times with a zone.
+    in_bytes : frozenset of str
+        The columns of bytes, which are read as text if they are named, and never guessed.
     """
 
     table: ir.Table
@@ -67,6 +69,7 @@ class Input:
     versions: tuple[FileVersion, ...] = field(default=(), kw_only=True)
     line: Callable[[int], str] | None = field(default=None, kw_only=True)
     zoned: frozenset[str] = field(default=frozenset(), kw_only=True)
+    in_bytes: frozenset[str] = field(default=frozenset(), kw_only=True)
 
     @property
     def connection(self) -> BaseBackend:
@@ -75,13 +78,18 @@ class Input:
 
     @property
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Columns of which more is known than their types tell."""
-        return {}
+        """Columns about which more is known than their types."""
+        return dict.fromkeys(self.in_bytes, "other")
 
     def understood(self) -> Input:
         """Return the same table without types that its engine has and Ibis does not know."""
-        zoned = [name for name, kind in self.table.schema().items() if _has_zone(kind)]
-        return replace(self, table=engine_of(self.table).understood(self.table), zoned=frozenset(zoned))
+        types = self.table.schema().items()
+        return replace(
+            self,
+            table=engine_of(self.table).understood(self.table),
+            zoned=frozenset(name for name, kind in types if _has_zone(kind)),
+            in_bytes=frozenset(name for name, kind in types if is_bytes(kind)),
+        )
 
     def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
         """Return the same table, its columns read as their uses ask for, where they are text; shares in per cent."""
@@ -158,7 +166,7 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
     import narwhals as nw
     import pyarrow as pa
 
-    columns = () if hasattr(frame, "collect") else getattr(frame, "columns", ())  # a lazy one would have to look
+    columns = () if hasattr(frame, "collect") else getattr(frame, "columns", ())  # a lazy frame would run
     if getattr(columns, "nlevels", 1) > 1:
         raise LogError("The dataframe has column names of several levels; each column must have one name.")
     names = list(map(str, columns))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,12 +48,12 @@ def has_programs(run: Run) -> bool:
 # ---------------------------------------------------------------- rows
 
 #: Stores that are older than segments have no column of them, nor an experiment that needs it.
-_SINCE = "from decision where +experiment = ? and id >= ? and id < ? order by id"
-_DECIDED = f"select id, arm, version, assigned_at {_SINCE}"
-_DECIDED_BY_SEGMENT = f"select id, arm, version, assigned_at, segment {_SINCE}"
-_LATER = "from version where experiment = ? and number > ? order by number"
-_VERSIONS = f"select probabilities {_LATER}"
-_VERSIONS_BY_SEGMENT = f"select probabilities, steps {_LATER}"
+_FROM_DECISIONS = "from decision where +experiment = ? and id >= ? and id < ? order by id"
+_DECISIONS = f"select id, arm, version, assigned_at {_FROM_DECISIONS}"
+_DECISIONS_BY_SEGMENT = f"select id, arm, version, assigned_at, segment {_FROM_DECISIONS}"
+_FROM_VERSIONS = "from version where experiment = ? and number > ? order by number"
+_VERSIONS = f"select probabilities {_FROM_VERSIONS}"
+_VERSIONS_BY_SEGMENT = f"select probabilities, steps {_FROM_VERSIONS}"
 
 
 def _whole() -> Array:
@@ -99,11 +100,12 @@ class LiveRows:
     def extend(self, run: Run, experiment: int, watermark: int, *, events: bool, segmented: bool = False) -> bool:
         """Add the rows up to a watermark; return whether there were any."""
         bounds = (experiment, self.watermark, watermark)
-        decided = run(_DECIDED_BY_SEGMENT if segmented else _DECIDED, *bounds)
+        decided = run(_DECISIONS_BY_SEGMENT if segmented else _DECISIONS, *bounds)
         outcomes = run(
             "select decision, key, revision, value, happened_at, arrived_at from outcome where experiment = ? "
             "and id >= ? and id < ? order by id", *bounds,
         )  # fmt: skip
+        outcomes.sort(key=itemgetter(2))  # a correction may be of a transaction that began before that of the first
         more = run(_VERSIONS_BY_SEGMENT if segmented else _VERSIONS, experiment, len(self.chances))
         self.chances += [_rows(*map(json.loads, row)) for row in more]
         if decided:
@@ -128,8 +130,8 @@ class LiveRows:
     def _tell(self, outcomes: list[Row]) -> None:
         decision, _, revision, value, _, arrived = zip(*outcomes, strict=True)
         place = np.searchsorted(self.key, np.array(decision, np.int64))
-        self.outcome, self.arrived = self.outcome.copy(), self.arrived.copy()  # logs that were made keep theirs
-        self.outcome[place] = value  # in order: the last of several stays
+        self.outcome, self.arrived = self.outcome.copy(), self.arrived.copy()  # earlier logs keep their arrays
+        self.outcome[place] = value  # of several revisions, the last one stays
         first = np.array(revision) == 0
         self.arrived[place[first]] = np.array(arrived, np.int64)[first]
 

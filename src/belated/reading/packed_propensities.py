@@ -36,6 +36,7 @@ def keys(column: ir.Column) -> list[str] | int | None:
         Names in the order first seen, or, for lists, the number of positions. A struct tells by its type; of anything
         else the first thousand rows that are not NULL are read. None if there are none.
     """
+    column = _with_names(column)
     kind = column.type()
     if kind.is_struct():
         return list(kind.names)
@@ -91,12 +92,21 @@ def length(column: ir.Column) -> ir.IntegerColumn:
 
 def _opened(column: ir.Column, *, named: bool) -> ir.Value:
     """Return what has names or, if not `named`, positions; NULL where a row has the other."""
+    column = _with_names(column)
     kind, engine = column.type(), engine_of(column)
     if engine.takes_apart(kind):
         if named == kind.is_array():
             raise _unreadable(column, str(kind), "a struct, a map or a JSON object" if named else "a list")
         return column
     return engine.opened(_document(column), named=named)
+
+
+def _with_names(column: ir.Column) -> ir.Column:
+    """Return a map whose keys are numbers or truths with text as keys; any other column as it is."""
+    kind = column.type()
+    if not kind.is_map() or kind.key_type.is_string() or not kind.value_type.is_numeric():
+        return column
+    return column.cast("map<string, float64>").name(column.get_name())
 
 
 def _document(column: ir.Column) -> ir.Value:

@@ -18,7 +18,7 @@ from belated.reading.expressions import Type, Value, sql_name
 from belated.reading.inputs import Input, check_names
 from belated.reading.parquet_pages import Chunk, check_pages, chunks_with_checksums
 
-#: Durations of Arrow as those of DuckDB, by their units: they are in Parquet as whole numbers.
+#: DuckDB's intervals for Arrow's durations, by unit: Parquet stores durations as whole numbers.
 _DURATIONS = {
     "s": "to_microseconds({} * 1000000)", "ms": "to_microseconds({} * 1000)", "us": "to_microseconds({})",
     "ns": "to_microseconds({} // 1000)",
@@ -60,8 +60,8 @@ class ParquetFiles(Input):
 
     @property
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """The columns that are text, but numbers in some files."""
-        return dict.fromkeys(self.mixed, "mixed")
+        """The columns that are text, but numbers in some files, and those of bytes."""
+        return {**super().kinds, **dict.fromkeys(self.mixed, "mixed")}
 
     def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
         """Return the same table, after a look at the types and the checksums of the columns that are used."""
@@ -85,7 +85,7 @@ def parquet_files(connection: Connection, files: Sequence[str], name: str, *, pa
     chunks = chunks_with_checksums(connection, paths)
     if chunks or mixed or unlike:
         return ParquetFiles(table, name, ordered=True, chunks=chunks, mixed=mixed, unlike=unlike)
-    return Input(table, name, ordered=True)  # nothing depends on which columns are used
+    return Input(table, name, ordered=True)  # it is the same whichever columns are used
 
 
 def _check_names(connection: Connection, paths: list[str], columns: Sequence[str]) -> None:
@@ -126,7 +126,7 @@ def _units(connection: Connection, paths: list[str], table: EmbeddedTable) -> di
     for path, value in rows.fetchall():
         try:
             schemas[path] = pa.ipc.read_schema(pa.BufferReader(b64decode(value)))
-        except (pa.ArrowException, ValueError, OSError):  # an odd note changes nothing
+        except (pa.ArrowException, ValueError, OSError):  # a note that cannot be read is ignored
             continue
     named = {
         field.name: None

@@ -49,7 +49,7 @@ def _has_checksum(chunk: Chunk) -> bool:
 
 
 def check_pages(chunks: Collection[Chunk], columns: Collection[str]) -> None:
-    """Raise if a page of one of the columns is not what its checksum says."""
+    """Raise if a page of one of the columns does not match its checksum."""
     inside = tuple(f"{column}, " for column in columns)
     used = [chunk for chunk in chunks if chunk.column in columns or chunk.column.startswith(inside)]
     for path in dict.fromkeys(chunk.path for chunk in used):
@@ -79,7 +79,7 @@ class _Header(NamedTuple):
 
 
 def _header(file: BinaryIO, start: int) -> _Header | None:
-    """Return the header of a page; None if it is none."""
+    """Return the header of a page, or None if there is no valid one."""
     length = _HEADER
     while length <= _MOST:
         file.seek(start)

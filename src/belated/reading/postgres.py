@@ -40,7 +40,7 @@ _DOUBTFUL = 0.25
 
 
 class _CopiedType(NamedTuple):
-    """How values of a type come: `width` in NumPy's words, "" for text; what they are then; how to ask for them."""
+    """How values of a type are sent: `width` as a NumPy type ("" for text), the final type, and how to select them."""
 
     width: str
     meaning: str = ""
@@ -62,6 +62,26 @@ _KINDS = {
     1184: _CopiedType(">i8", "timestamptz"),
     1700: _CopiedType(">f8", sql="{}::float8"),
     2950: _CopiedType("", "uuid", "{}::text"),
+}
+
+#: What Ibis calls types, by the numbers that PostgreSQL has for them; 18 is a single byte, written "char".
+_NAMES = {
+    16: "boolean",
+    18: "string",
+    20: "int64",
+    21: "int16",
+    23: "int32",
+    25: "string",
+    700: "float32",
+    701: "float64",
+    1042: "string",
+    1043: "string",
+    1082: "date",
+    1114: "timestamp",
+    1184: "timestamp('UTC')",
+    1186: "interval",
+    1700: "decimal",
+    2950: "uuid",
 }
 
 #: Lists, structs and maps come as JSON, which the embedded engine takes apart.
@@ -94,6 +114,12 @@ def copied(
     return pa.concat_tables(tables)
 
 
+def known_types(table: ir.Table, columns: Sequence[str]) -> dict[str, str]:
+    """Return what Ibis calls the types of columns, of those that it could know: domains, and single bytes."""
+    numbers = _type_numbers(table.get_backend().con, _relation(table), columns)
+    return {name: _NAMES[number] for name, number in numbers.items() if number in _NAMES}
+
+
 # ---------------------------------------------------------------- what is asked for
 
 
@@ -121,22 +147,27 @@ def _kinds(
     """Return how the values of each column are to come."""
     if connection.info.encoding != "utf-8":
         raise UncopiedError(f"the connection speaks {connection.info.encoding}, not UTF-8")
-    listed = ", ".join(map(_quoted, columns))
-    with connection.cursor() as cursor:
-        described = cursor.execute(f"SELECT {listed} FROM {relation} LIMIT 0", prepare=False).description or []  # noqa: S608
     kinds = {}
-    for name, part in zip(columns, described, strict=True):
-        kind = _KINDS.get(part.type_code)
+    for name, number in _type_numbers(connection, relation, columns).items():
+        kind = _KINDS.get(number)
         if kind is None and name in documents:
-            kind = _CopiedType("", sql="{}::text") if part.type_code in _JSON else _DOCUMENT
-        if kind is None or (part.type_code in _EXACT and name in keys):
+            kind = _CopiedType("", sql="{}::text") if number in _JSON else _DOCUMENT
+        if kind is None or (number in _EXACT and name in keys):
             raise UncopiedError.of_type(name)
         kinds[name] = kind
     return kinds
 
 
+def _type_numbers(connection: psycopg.Connection[Row], relation: str, columns: Sequence[str]) -> dict[str, int]:
+    """Return the number of each column's type; of a domain, that of the type that it restricts."""
+    listed = ", ".join(map(_quoted, columns))
+    with connection.cursor() as cursor:
+        described = cursor.execute(f"SELECT {listed} FROM {relation} LIMIT 0", prepare=False).description or []  # noqa: S608
+    return {name: part.type_code for name, part in zip(columns, described, strict=True)}
+
+
 def _is_larger(connection: psycopg.Connection[Row], relation: str, limit: int) -> bool:
-    """Whether there are more rows than so many; they are counted only if the planner expects many."""
+    """Whether there are more rows than a limit; they are counted only if the planner expects many."""
     plan = _value(connection, f"EXPLAIN (FORMAT json) SELECT 1 FROM {relation}")  # noqa: S608
     expected = (json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]["Plan Rows"]
     if expected < _DOUBTFUL * limit:

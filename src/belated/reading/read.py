@@ -23,6 +23,7 @@ from belated.reading.csv_files import CsvFile, lacks_checksum
 from belated.reading.csv_texts import TextFormat, Use
 from belated.reading.databases import open_url, table_named
 from belated.reading.embedded import Connection, confine, connect, literal_path, register
+from belated.reading.empty_columns import without_type
 from belated.reading.engines import UncopiedError, engine_of, sentences
 from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
@@ -88,7 +89,7 @@ def read(  # noqa: PLR0913
         PostgreSQL, Spark, BigQuery and so on by your own Ibis connection. A file or database of live experiments, with
         the experiment's name as `table`.
     outcomes : path, dataframe, Ibis table or name, optional
-        The outcomes or events, if they are in a second table; a name is that of a table of the same database.
+        The outcomes or events, if they are in a second table; a name means a table of the same database.
     table : str, optional
         The table of a database, such as ``"sent"`` or ``"schema.sent"``.
     arm, outcome, assigned_at, arrived_at, delay : str, optional
@@ -125,7 +126,7 @@ def read(  # noqa: PLR0913
     maturing : bool, default True
         If False, only assignments whose window has closed by `as_of` are used.
     lag : int, float, str or timedelta, optional
-        The longest time from an event to its record. Assignments count as younger by it.
+        The longest time from an event to its record. Assignments count as younger by this time.
     recorded_at : str, optional
         The column with the time when each event was recorded, from which the lag is learned.
     cap : float, optional
@@ -202,6 +203,7 @@ def read(  # noqa: PLR0913
     if deliveries is not None:
         with sentences(assignments.name, versions):
             assignments, deliveries = with_alike_keys(assignments, deliveries, columns)
+    assignments, deliveries = without_type(assignments, deliveries, columns)
     query = RowsQuery(
         assignments=assignments.table,
         deliveries=None if deliveries is None else deliveries.table,
@@ -293,14 +295,14 @@ def _read_live(live: LiveLog, given: Options) -> Source:
 
 
 def _confine(assignments: Input, files: Sequence[str]) -> None:
-    """Keep what is in a database file, which may be anybody's, from reading other files."""
+    """Prevent the content of a database file, which may come from anybody, from reading other files."""
     if any(format_of(file).is_database for file in files):
         others = [file for file in files if not format_of(file).is_database]
         confine(assignments.connection, [*others, *map(literal_path, others)])
 
 
 def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
-    """Return what of the events is the outcome; None: there are outcomes, not events."""
+    """Return how events become an outcome; None if the table has outcomes, not events."""
     if not events:
         return None
     by_default: Measure = "indicator" if columns.outcome is None else "sum"
@@ -379,7 +381,7 @@ def _chances(assignments: Input, columns: Roles) -> list[str]:
         return [*propensity.columns, *instead]
     try:
         likely = columns.settled(assignments.first_labels(columns.arm)).propensity or propensity
-    except LogError:  # whatever is a number beyond doubt
+    except LogError:  # the columns that are certainly numbers
         kinds = _kinds(assignments)
         return [*(column for column in propensity.columns if kinds[column] != "mixed"), *instead]
     return [*likely.columns, *likely.extra.values(), *instead]
@@ -396,7 +398,7 @@ def open_input(
     *,
     form: TextFormat | None = None,
 ) -> Input:
-    """Return what was given as an input.
+    """Return the given table, path or dataframe as an input.
 
     Parameters
     ----------
@@ -408,7 +410,7 @@ def open_input(
     role : str
         What errors call it.
     form : TextFormat, optional
-        How text files are written.
+        The form of text files: encoding, decimal mark and dates.
     """
     if table is not None and not isinstance(given, (str, os.PathLike)):
         raise OptionError(f"{argument('table')} is {table!r}, but {argument(role)} is not a database; it is one table.")

@@ -59,7 +59,7 @@ class Propensity:
     pattern : str or None
         The pattern that named the columns, if one did.
     beside : tuple of str
-        Of the chosen arm's, if it was named, the columns that play no role.
+        Of the chosen arm's, if it was named, the columns that play no role; of a guess, those of them that are text.
     instead : Propensity or None
         Of a guess, what it is if the arms have no columns of their own.
     split : mapping, "uniform" or None
@@ -128,7 +128,7 @@ class Roles:
         are named as probabilities (`p_A`, `A_prob`). Any other shared name counts only if nothing else could be meant.
         """
         propensity, known = self.propensity, list(arms)
-        if propensity is not None and propensity.beside:
+        if propensity is not None and propensity.kind == "chosen" and propensity.beside:
             _check_chosen(propensity.columns[0], propensity.beside, known)
         if propensity is None or propensity.kind not in ("guess", "wide"):
             return self
@@ -157,7 +157,7 @@ class Roles:
         return replace(self, propensity=settled)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the column of each role that has one; of propensities, those of each arm or the one they are in.
+        """Return the column of each role that has one; for propensities, one for each arm or one for all.
 
         If the propensities were declared, `split` is there instead: each arm's, or "uniform".
         """
@@ -233,8 +233,15 @@ def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
         f"name them with {argument('propensity')}, such as 'p_*' for p_A; if every arm had a fixed "
         f"probability, use {argument('propensity', UNIFORM)} or {argument('propensity', shares)}"
     )
+    texts = wide(guess.beside, arms, sure=True)
+    if texts is not None:
+        return wrong(
+            "propensity",
+            f"Columns {some(texts.columns.values())} are named like the arms' propensities, but are of kind text, "
+            "which they cannot be; write numbers, such as 0.5.",
+        )
     matches = {odd: wide(guess.columns, [arm for arm in arms if arm != odd], sure=True) for odd in arms if arms[2:]}
-    # of A and a, the one that columns are not named after to the letter
+    # if the labels are A and a, the one whose exact name is in no column comes first
     for odd, match in sorted(matches.items(), key=lambda each: -_exact(each[1])):
         if match is not None:
             return wrong(
@@ -245,7 +252,10 @@ def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
     numbers = (
         f"the other columns of numbers are {some(guess.columns)}" if guess.columns else "no other column holds numbers"
     )
-    return wrong("propensity", f"No columns are named like the arms' propensities; {offers}; {numbers}.")
+    return wrong(
+        "propensity",
+        f"No columns are named like the propensities of the arms {some(map(text_of, arms))}; {offers}; {numbers}.",
+    )
 
 
 # ---------------------------------------------------------------- a column for each arm
@@ -258,17 +268,13 @@ class Wide(NamedTuple):
     extra: dict[Label, str]
 
 
-def wide(
-    columns: Iterable[str], arms: Iterable[Label], pattern: str | None = None, *, sure: bool = False
-) -> Wide | None:
+def wide(columns: Iterable[str], arms: Iterable[Label], *, sure: bool = False) -> Wide | None:
     """Return the column of each arm, if the columns of numbers have one for each by a common prefix and suffix.
 
     Arms are compared as text: as it is, then in any case, then in snake_case. A prefix or suffix that says probability
     is preferred, and with `sure` required; two that serve equally well are an error.
     """
     names, known = list(columns), list(arms)
-    if pattern is not None:
-        return by_label(captured(pattern, names), known)
     for fold in _FOLDS:
         texts = {fold(text_of(arm)): arm for arm in known}
         if not all(texts) or len(texts) < max(len(known), 1):
@@ -300,7 +306,7 @@ def wide(
                 alike = name.startswith(prefix) and name.endswith(suffix) and _apart(name, prefix, suffix)
                 if alike and name[label] not in texts:
                     spare[(column if len(column) == len(name) else name)[label]] = column
-            return Wide(owned, _like(spare, known))
+            return Wide(owned, _in_type_of_arms(spare, known))
     return None
 
 
@@ -312,11 +318,11 @@ def by_label(labelled: Iterable[tuple[Label, str]], arms: Sequence[Label]) -> Wi
         owned = unique((fold(text_of(label)), column) for label, column in pairs)
         if len(texts) == len(arms) and texts.keys() <= owned.keys():
             spare = {label: column for label, column in pairs if fold(text_of(label)) not in texts}
-            return Wide({arm: owned[text] for text, arm in texts.items()}, _like(spare, arms))
+            return Wide({arm: owned[text] for text, arm in texts.items()}, _in_type_of_arms(spare, arms))
     return None
 
 
-def _like(labelled: Mapping[Label, str], arms: Sequence[Label]) -> dict[Label, str]:
+def _in_type_of_arms(labelled: Mapping[Label, str], arms: Sequence[Label]) -> dict[Label, str]:
     """Return the labels as values of the arms' type, without those that cannot be."""
     truths = {"true": True, "false": False}
     if all(str(arm).lower() in truths and not isinstance(arm, str) for arm in arms):
@@ -401,7 +407,7 @@ def propensity_columns(
         _, labels = encode(held, arms, None)
         arms_and_columns: _Columns = labels, lambda t: {"p": number("propensity", t[propensity.columns[0]])}
     elif propensity.kind == "wide":
-        arms_and_columns = _wide(table, propensity, held, arms)
+        arms_and_columns = _wide(propensity, held, arms)
     else:
         arms_and_columns = _nested(table[propensity.columns[0]], held, arms)
     labels, columns = arms_and_columns
@@ -420,12 +426,10 @@ def _declared(
     return tuple(order), lambda t: literals
 
 
-def _wide(table: ir.Table, propensity: Propensity, held: Array, arms: Sequence[Label] | None) -> _Columns:
+def _wide(propensity: Propensity, held: Array, arms: Sequence[Label] | None) -> _Columns:
     """Return propensities that have a column for each arm."""
     owners = dict(zip(propensity.labels or (), propensity.columns, strict=True))
-    if propensity.extra and arms is None:
-        owners = _with_extra(table, owners, propensity.extra, 100 if propensity.unit == "percent" else 1)
-    order = sorted(owners, key=_order) if arms is None else list(arms)
+    order = sorted(owners, key=_sort_key) if arms is None else list(arms)
     _, labels = encode(held, order, len(order))
     texts = {str(label): column for label, column in owners.items()}
     absent = next((label for label in labels if str(label) not in texts), None)
@@ -455,36 +459,49 @@ def _nested(column: ir.Column, held: Array, arms: Sequence[Label] | None) -> _Co
     if arms is None:
         arms = _named_arms(name, known, held.tolist())
     _, labels = encode(held, arms, len(arms))
-    names = [str(label) for label in labels]
+    names = [_entry_name(label, known) for label in labels]
     absent = None if column.type().is_struct() else 0.0
     return labels, lambda t: {f"p{k}": p for k, p in enumerate(packed.columns(t[name], names, absent=absent))}
 
 
 def _named_arms(column: str, names: list[str], values: list[Label]) -> list[Label]:
     """Return the arms that a table holds and those that only its propensities name, sorted."""
-    texts = {str(value): value for value in values}
-    unknown = next((text for text in texts if text not in names), None)
+    entries = {_entry_name(value, names): value for value in values}
+    unknown = next((name for name in entries if name not in names), None)
     if unknown is not None:
         raise LogError(
             f"Column {one_line(repr(column))}, for {argument('propensity')}, has the arms {few_labels(names)}, but not "
-            f"the arm {one_line(repr(texts[unknown]))}.",
+            f"the arm {one_line(repr(entries[unknown]))}.",
             column="propensity",
         )
-    return sorted([*values, *(name for name in names if name not in texts)], key=_order)
+    spare: dict[Label, str] = {name: name for name in names if name not in entries}
+    alike = _in_type_of_arms(spare, values)
+    others = spare.keys() - alike.values()
+    return sorted([*values, *alike, *others], key=_sort_key)
 
 
-def _order(label: Label) -> tuple[int, float | str]:
+def _entry_name(label: Label, names: Sequence[str]) -> str:
+    """Return the name of an arm's entry: that of True may be true, and that of 1.0 may be 1."""
+    ways = (str(label), text_of(label), *([str(label).lower()] if isinstance(label, bool) else []))
+    return next((way for way in ways if way in names), ways[0])
+
+
+def _sort_key(label: Label) -> tuple[int, float | str]:
     """Sort numbers as numbers, and everything else as text."""
     return (0, label) if isinstance(label, (int, float)) else (1, str(label))
 
 
-def _with_extra(table: ir.Table, owners: dict[Label, str], extra: Mapping[Label, str], total: int) -> dict[Label, str]:
+def with_spare(table: ir.Table, propensity: Propensity) -> Propensity:
     """Take columns named like those of the arms as arms never chosen, if only with them the first rows sum to 1."""
-    names = [*owners.values(), *extra.values()]
+    if not propensity.extra:
+        return propensity
+    names = [*propensity.columns, *propensity.extra.values()]
+    total = 100 if propensity.unit == "percent" else 1
     some = fetch(table.select(*names).limit(_SAMPLE))
     columns = [floats(some[name].combine_chunks().cast("float64")) for name in names]
-    alone = np.sum(columns[: len(owners)], axis=0) / total
+    alone = np.sum(columns[: len(propensity.columns)], axis=0) / total
     together = np.sum(columns, axis=0) / total
-    are_all = np.abs(alone - 1).max(initial=0) <= tolerance(len(owners))
-    are_arms = not are_all and np.abs(together - 1).max(initial=0) <= tolerance(len(names))
-    return {**owners, **extra} if are_arms else owners
+    are_all = np.abs(alone - 1).max(initial=0) <= tolerance(len(propensity.columns))
+    if are_all or np.abs(together - 1).max(initial=0) > tolerance(len(names)):
+        return propensity
+    return replace(propensity, columns=tuple(names), labels=(*(propensity.labels or ()), *propensity.extra), extra={})

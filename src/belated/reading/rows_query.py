@@ -6,6 +6,7 @@ what joining left out: outcomes of no assignment, repeated outcomes, events befo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,7 +95,7 @@ class RowsQuery:
 
     @property
     def library(self) -> ModuleType:
-        """What makes literals and the like: Ibis, or what takes its place."""
+        """The module that makes literals and the like: Ibis, or its replacement."""
         return library_of(self.assignments)
 
     @property
@@ -160,12 +161,12 @@ class RowsQuery:
         arrived = assigned
         if self.roles.arrived_at is not None:
             column = self.outcomes[self.roles.arrived_at]
-            if column.type().is_string() and assigned.is_numeric():  # a column of nothing may be taken for text
+            if column.type().is_string() and assigned.is_numeric():  # a column of nulls may have the type of text
                 arrived = self.library.dtype("float64")
             elif not column.type().is_null():
                 arrived = time("arrived_at", column).type()
         elif self.roles.delay is not None:
-            arrived = _after(self.library.null(assigned), self.outcomes[self.roles.delay]).type()
+            arrived = _arrival_times(self.library.null(assigned), self.outcomes[self.roles.delay]).type()
         if arrived.is_timestamp() and self.roles.assigned_at is None:
             raise LogError(
                 f"Column {one_line(repr(self.roles.arrived_at))}, for {argument('arrived_at')}, holds datetimes, but "
@@ -206,12 +207,12 @@ class RowsQuery:
         if self.roles.arrived_at is not None:
             column = table[self.roles.arrived_at]
             as_it_is = column.type().is_null() or (column.type().is_string() and self._clock_type.is_numeric())
-            return self._ever(column if as_it_is else time("arrived_at", column))
+            return self._finite_times(column if as_it_is else time("arrived_at", column))
         if self.roles.delay is not None and assigned is not None:
-            return self._ever(_after(assigned, table[self.roles.delay]))
+            return self._finite_times(_arrival_times(assigned, table[self.roles.delay]))
         return None
 
-    def _ever(self, when: ir.Column) -> ir.Column:
+    def _finite_times(self, when: ir.Column) -> ir.Column:
         """Return times of the common type; NaN and inf, as null, are never."""
         when = when.cast(self._clock_type)
         if self._clock_type.is_floating():
@@ -243,12 +244,12 @@ class RowsQuery:
         if roles.key is not None:
             columns["key"] = table[roles.key]
         if self.deliveries is None:
-            columns |= self._own(table, columns["assigned"])
+            columns |= self._outcome_columns(table, columns["assigned"])
         else:
             columns["key"] = _comparable(table[roles.key], self.deliveries[roles.outcome_key])
         return table.select(**columns, **(more(table) if more is not None else {}))
 
-    def _own(self, table: ir.Table, assigned: ir.Column | None = None) -> dict[str, ir.Value]:
+    def _outcome_columns(self, table: ir.Table, assigned: ir.Column | None = None) -> dict[str, ir.Value]:
         """Return what a table tells of outcomes: `outcome` unless only events count, and `when` if it is known."""
         columns: dict[str, ir.Value] = {}
         if self.roles.outcome is not None and self.measure in (None, "sum"):
@@ -260,7 +261,7 @@ class RowsQuery:
 
     def _with_outcomes(self, rows: ir.Table, moment: int | float | None) -> ir.Table:
         if self.deliveries is not None:
-            once = self._once(self.timed_deliveries(moment))
+            once = self._one_per_key(self.timed_deliveries(moment))
             rows = rows.left_join(once, rows.key == once.key_).drop("key_")
         if "when" not in rows.columns:  # an outcome that exists arrived at once
             return rows.mutate(arrived=rows.outcome.notnull().ifelse(rows.assigned, None))
@@ -272,17 +273,20 @@ class RowsQuery:
         return rows.mutate(outcome=later.ifelse(None, rows.outcome), arrived=later.ifelse(None, rows.arrived))
 
     def raw_deliveries(self, moment: int | float | None) -> ir.Table:
-        """Return what was delivered by a moment, as far as the table of deliveries alone can tell."""
+        """Return the rows that were delivered by a moment, according to the table of deliveries alone."""
         if self.deliveries is None:
             raise OptionError("The outcomes are in the table of assignments.")
         table, roles = self.deliveries, self.roles
-        columns = {"key_": _comparable(table[roles.outcome_key], self.assignments[roles.key]), **self._own(table)}
+        columns = {
+            "key_": _comparable(table[roles.outcome_key], self.assignments[roles.key]),
+            **self._outcome_columns(table),
+        }
         if roles.delay is not None:
             columns["delay"] = table[roles.delay]
         delivered = table.select(**columns)
         if "outcome" in columns:
             delivered = delivered.filter(delivered.outcome.notnull())
-        return _until(delivered, moment)
+        return _delivered_by(delivered, moment)
 
     def timed_deliveries(self, moment: int | float | None) -> ir.Table:
         """Return the deliveries by a moment: `key_`, `outcome` if there is one, and `when` if it is known."""
@@ -291,9 +295,12 @@ class RowsQuery:
             return delivered
         starts = self.assigned_rows().select("key", "assigned")
         pairs = delivered.inner_join(starts, delivered.key_ == starts.key)
-        return _until(pairs.select("key_", "outcome", when=self._ever(_after(pairs.assigned, pairs.delay))), moment)
+        return _delivered_by(
+            pairs.select("key_", "outcome", when=self._finite_times(_arrival_times(pairs.assigned, pairs.delay))),
+            moment,
+        )
 
-    def _once(self, delivered: ir.Table) -> ir.Table:
+    def _one_per_key(self, delivered: ir.Table) -> ir.Table:
         """Return one delivery for each key."""
         timed = "when" in delivered.columns
         if self.duplicates == "error":  # all are equal, or `conflicts` says so
@@ -332,7 +339,7 @@ class RowsQuery:
             rows = rows.left_join(totals, rows.key == totals.key_).drop("key_")
             amount = (rows.total > 0).ifelse(1, 0) if self.measure == "indicator" else rows.total
         amount = amount.fill_null(0).cast("float64")
-        rows = rows.mutate(outcome=amount, total=amount, arrived=self._known(rows.assigned))
+        rows = rows.mutate(outcome=amount, total=amount, arrived=self._known_from(rows.assigned))
         return rows.drop("when") if self.deliveries is None else rows
 
     def events(self) -> ir.Table:
@@ -343,7 +350,7 @@ class RowsQuery:
         value = inside.outcome if self.measure == "sum" else self.library.literal(1)
         return inside.select("key", "assigned", "when", value=value.cast("float64"))
 
-    def _known(self, assigned: ir.Column) -> ir.Column:
+    def _known_from(self, assigned: ir.Column) -> ir.Column:
         """Return when the outcome of each row is known: when its window has closed, and events are recorded."""
         return self._later(self._closing(assigned), self.lag)
 
@@ -376,8 +383,8 @@ class RowsQuery:
 # ---------------------------------------------------------------- parts of the expression
 
 
-def _until(delivered: ir.Table, moment: int | float | None) -> ir.Table:
-    """Return what was delivered by a moment, and what has no time, to be refused."""
+def _delivered_by(delivered: ir.Table, moment: int | float | None) -> ir.Table:
+    """Return the rows that were delivered by a moment, and the rows without a time, which are refused later."""
     if moment is None or "when" not in delivered.columns:
         return delivered
     return delivered.filter((delivered.when <= moment_like(delivered.when, moment)) | delivered.when.isnull())
@@ -400,7 +407,7 @@ def _comparable(key: ir.Column, other: ir.Column) -> ir.Column:
     return text.lower() if any(t.is_uuid() for t in types) else text
 
 
-def _after(assigned: ir.Value, delay: ir.Column) -> ir.Value:
+def _arrival_times(assigned: ir.Value, delay: ir.Column) -> ir.Value:
     """Return arrival times from delays, of the kind of the assignment times."""
     if assigned.type().is_timestamp():
         if delay.type().is_null():
@@ -457,6 +464,22 @@ def row_name(row: Mapping[str, object]) -> str:
     if row.get("key") is not None:
         return f"the row of key {one_line(repr(row['key']))}"
     return f"the row assigned at {row['assigned']}"
+
+
+def refused(
+    query: RowsQuery, rows: ir.Table, column: ir.Column, wrong: ir.Column, error: Callable[[int, float], LogError]
+) -> LogError:
+    """Return the error of the first row with a wrong number; it has the row's number, or else its key or time."""
+    if not query.keeps_order:
+        first = fetch(rows.mutate(number=column).filter(wrong).order_by("assigned").limit(1)).to_pylist()[0]
+        return error(0, math.nan if first["number"] is None else first["number"]).at(row_name(first))
+    before = 0
+    for batch in engine_of(rows).batches(rows.select(number=column, wrong=wrong.cast("int32"))):
+        at = np.flatnonzero(floats(batch["wrong"]))
+        if len(at):
+            return error(before + int(at[0]), float(floats(batch["number"])[at[0]]))
+        before += batch.num_rows
+    return error(0, math.nan)
 
 
 def rows_in(table: ir.Table) -> int:

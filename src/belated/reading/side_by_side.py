@@ -26,7 +26,7 @@ _FOR_SORTS = """
 _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 #: Seconds to wait before a query is told again to stop: it may have just begun.
-_AGAIN = 1.0
+_SECONDS_BETWEEN_STOPS = 1.0
 
 #: The rows that a query gives.
 Fetched = list[Row]
@@ -46,7 +46,7 @@ def answers(
             return _in_turn(connection, queries)
         try:
             second = open_until_then.enter_context(_second(connection))
-        except psycopg.Error:  # too many connections, or a server like PostgreSQL that cannot share what it sees
+        except psycopg.Error:  # too many connections, or a server that is like PostgreSQL but cannot share a snapshot
             return _in_turn(connection, queries)
         rows: list[Fetched] = [[] for _ in queries]
         with ThreadPoolExecutor(1) as pool:
@@ -58,15 +58,15 @@ def answers(
                 rows[1::2] = others.result()
             except BaseException:
                 while not others.done():
-                    second.cancel_safe(timeout=_AGAIN)
-                    wait([others], _AGAIN)
+                    second.cancel_safe(timeout=_SECONDS_BETWEEN_STOPS)
+                    wait([others], _SECONDS_BETWEEN_STOPS)
                 raise
         return rows
 
 
 @contextmanager
 def _second(connection: psycopg.Connection[Row]) -> Iterator[psycopg.Connection[Row]]:
-    """Have another connection to the same database; until its end, both see what is there now."""
+    """Open a second connection to the same database; until it is closed, both see the present state."""
     import psycopg
 
     with connection.transaction():

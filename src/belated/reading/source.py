@@ -38,7 +38,8 @@ from belated.summaries.weights import Weights, read_weights
 #: Rows that are brought into memory for a report.
 MOST_HELD = 10_000_000
 
-#: Rows of events that are brought into memory; engines add up more by period. Covariates need them up to `MOST_HELD`.
+#: Rows of events that are brought into memory; engines add up more by period. Covariates and the probability of arrival
+#: need them up to `MOST_HELD`.
 MOST_MATURING = 1_000_000
 
 
@@ -125,7 +126,7 @@ class Source(TableRows, Table):
         """Expect many questions: load the rows into memory if they are few enough, else remember sums."""
         self._remembers = True
         if self._held is None and 0 < len(self) <= self._most_held:
-            with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
+            with suppress(LogError):  # an invalid row: the error, with its place, is raised when sums are made
                 self._held = self.log()
         return self._held is not None
 
@@ -140,8 +141,8 @@ class Source(TableRows, Table):
         """The most rows that are held in memory: none of closed windows, which exist only later."""
         if not self.is_maturing:
             return MOST_HELD if self.within is None else 0
-        has_covariates = self.units is not None and self.units.scaling is not None
-        return MOST_HELD if has_covariates else MOST_MATURING
+        needs_rows = self.units is not None and self.units.needs_rows_of_events is not None
+        return MOST_HELD if needs_rows else MOST_MATURING
 
     def closed(self) -> Source:
         """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
@@ -310,7 +311,7 @@ class Source(TableRows, Table):
         often, different = evidence_query.repeats(self)
         if (
             often > 1 and different < COPIES and len(self) <= self._most_held
-        ):  # two arms and outcomes of 0 and 1, say: who was assigned may tell
+        ):  # with few different rows, such as of two arms and outcomes of 0 and 1, compare whole rows
             often, different = evidence_query.whole_repeats(self)
         return often if different >= COPIES else 1
 
@@ -361,7 +362,7 @@ class Source(TableRows, Table):
             return self._held.even_moments(how_many)
         facts, last = self._facts, self.last_look
         wait: int | float = 0
-        if self.is_maturing and self.query.window is not None:  # from the first closing on
+        if self.is_maturing and self.query.window is not None:  # moments begin when the first window closes
             wait = min(length_on(self.clock, self.query.window), last - facts.first)
         moments = np.linspace(float(facts.first + wait), float(last if wait else facts.last), how_many + 1)[1:]
         kind = np.int64 if self.clock.whole or self.clock.unit else np.float64

@@ -51,7 +51,7 @@ _IN_ORDER = np.empty(0, dtype=np.int32)
 _NO_SEGMENTS = locked(np.empty(0, dtype=np.int32))
 
 #: Batches under way at once; more would only fill the memory.
-_AHEAD = 4
+_BATCHES_AHEAD = 4
 
 
 # ---------------------------------------------------------------- batches
@@ -239,7 +239,7 @@ class OutOfOrderError(BelatedError):
 
 
 class StreamPlan(NamedTuple):
-    """What is made of a stream of rows.
+    """The results that are computed from a stream of rows.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ class StreamPlan(NamedTuple):
 
     @property
     def cells(self) -> tuple[Label, ...]:
-        """What sums are kept by: arms, or pairs of a segment and an arm."""
+        """The cells of the sums: arms, or pairs of a segment and an arm."""
         return self.arms if self.layout is None else cell_labels(self.layout.labels, self.arms)
 
     def totals(self, cells: Sums, covariates: CovariateSums | None = None) -> Sums:
@@ -336,7 +336,7 @@ def _kernel_rows(batch: Batch, cell: Array, due: Array, arms: int) -> kernel.Row
 
 
 class _History:
-    """What batches so far leave to the next: counts and sums of what has arrived, and outcomes that wait.
+    """The state after the batches so far: counts and sums of arrived outcomes, and outcomes that wait.
 
     Those wait as runs, each in order of the moment from which it is seen.
     """
@@ -408,7 +408,7 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
                 jit.ready((len(record) * by_row + by_batch) * (len(plan.parts) + 1))
                 added.append(line.submit(add, threads.submit(prepare, record, rows)))
                 rows += len(record)
-                while len(added) > _AHEAD:
+                while len(added) > _BATCHES_AHEAD:
                     added.popleft().result()
             while added:
                 added.popleft().result()
@@ -423,7 +423,7 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
 def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[list[Sums]]:
     """Return a batch's sums, and bring the history up to its end."""
     batch, arms, cells = prepared.batch, len(plan.arms), len(plan.cells)
-    # a cell without an outcome here is taken about the one it had before
+    # a cell without an outcome in this batch keeps the shift it had before
     shift = np.where(np.isfinite(prepared.rarest), prepared.anchor, history.shift)
     rows, ahead = _after_history(prepared, arms, history.take(batch.assigned[-1]))
     stop = ahead + len(batch)

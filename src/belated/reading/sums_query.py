@@ -14,7 +14,7 @@ from belated.base.columns import Array
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, SumField
 from belated.log.clock import Clock
 from belated.reading.columns import literal
-from belated.reading.engines import engine_of, library_of
+from belated.reading.engines import engine_of, float_literal, library_of
 from belated.summaries.covariates import Covariates, CovariateSums, pairs_of
 from belated.summaries.segments import Layout
 from belated.summaries.sums import Sums, SumsOf, empty_bins
@@ -40,10 +40,10 @@ def chosen(rows: ir.Table, arms: int) -> ir.Column:
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:
     """Return the rows that cannot be, the earliest first: those that `log.row_checks` refuses."""
-    return rows.filter(~_sound(rows, arms)).order_by("assigned")
+    return rows.filter(~_is_valid(rows, arms)).order_by("assigned")
 
 
-def _sound(rows: ir.Table, arms: int) -> ir.BooleanColumn:
+def _is_valid(rows: ir.Table, arms: int) -> ir.BooleanColumn:
     """Return whether each row can be."""
     columns = [rows.p] if "p" in rows.columns else [rows[f"p{k}"] for k in range(arms)]
     total = sum(columns[1:], columns[0])
@@ -71,7 +71,7 @@ def first_pass(rows: ir.Table, arms: int) -> ir.Table:
     rows = engine_of(rows).once(rows)
     known = rows.outcome.notnull().ifelse(chosen(rows, arms), None)
     by = [name for name in ("place", "code") if name in rows.columns]
-    each = engine_of(rows).once(rows.select(*by, "outcome", known=known, faulty=_sound(rows, arms).ifelse(0, 1)))
+    each = engine_of(rows).once(rows.select(*by, "outcome", known=known, faulty=_is_valid(rows, arms).ifelse(0, 1)))
     anchor = engine_of(rows).of_least(each.outcome, each.known)
     return each.group_by(*by).agg(faulty=each.faulty.sum(), anchor=anchor)
 
@@ -80,23 +80,18 @@ def first_pass(rows: ir.Table, arms: int) -> ir.Table:
 
 
 def with_cap(rows: ir.Table, cap: float) -> ir.Table:
-    """Return the rows with outcomes above the cap as the cap; what is not finite stays, to be refused."""
-    number = _exact(cap, rows)
+    """Return the rows with outcomes capped; values that are not finite stay, and are refused later."""
+    number = float_literal(cap, rows)
     return rows.mutate(outcome=rows.outcome.between(number, LARGEST_FLOAT).ifelse(number, rows.outcome))
 
 
 def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:
     """Return how many outcomes, `n`, are above the cap, by `code` and the `bin` of moments in which they arrived."""
-    above_cap = rows.filter((rows.outcome > _exact(cap, rows)) & rows.arrived.notnull())
+    above_cap = rows.filter((rows.outcome > float_literal(cap, rows)) & rows.arrived.notnull())
     above_cap = above_cap.select(
         code=above_cap.code, bin=above_cap.code * 0 if cuts is None else _bin(above_cap.arrived, cuts)
     )
     return above_cap.group_by("code", "bin").agg(n=above_cap.count())
-
-
-def _exact(number: float, beside: ir.Expr) -> ir.Value:
-    """Return a number; from text, as PostgreSQL would take it for one of another kind."""
-    return library_of(beside).literal(repr(float(number))).cast("float64")
 
 
 # ---------------------------------------------------------------- sums
@@ -191,7 +186,7 @@ def delay_powers(rows: ir.Table) -> dict[str, ir.Scalar]:
 
 
 def _in_parts(arms: range) -> list[range]:
-    """Return arms, so many at a time that their sums can be asked for at once; once if there are none."""
+    """Return the arms in groups whose sums one query can compute; one empty group if there are no arms."""
     return [arms[i : i + _MOST_ARMS] for i in range(0, len(arms), _MOST_ARMS)] or [arms]
 
 
@@ -232,15 +227,14 @@ def products_tables(
     x: Sequence[ir.Column],
     about: SumsOf,
     shift: Array,
-    cuts: Cuts | None = None,
-    cells: CellColumns | None = None,
+    cuts: Cuts | None,
+    cells: CellColumns,
 ) -> list[ir.Table]:
     """Return the sums of products with covariates `x`, as `kernels.rows.Totals` has them, some pairs in each table.
 
     A column `q3_2` is the sum of w^2 times the third product of z = (1, x, y) over arrived rows, `a3` that of (1, x)
-    over all rows; lines are as those of `sums_table`.
+    over all rows; lines are as those of `sums_tables`.
     """
-    cells = CellColumns() if cells is None else cells
     arms = len(about.arms) // cells.segments
     own = chosen(rows, arms)
     w = _inverse(rows, weight(about.weights, own, rows, cells), own)
@@ -268,7 +262,7 @@ def products_tables(
 
 
 def products_of_tables(
-    tables: Sequence[pa.Table], covariates: Covariates, arms: int, segments: int, shift: Array, bins: int = 1
+    tables: Sequence[pa.Table], covariates: Covariates, arms: int, segments: int, shift: Array, bins: int
 ) -> list[CovariateSums | None]:
     """Return the sums that the Arrow tables of `products_tables` hold, up to each moment."""
     size = len(covariates.names) + 2
@@ -297,7 +291,7 @@ def _places(columns: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
 
 def by_arm(code: ir.Column, values: Array) -> ir.Column:
     """Return each arm's value."""
-    return code.cases(*((k, _exact(v, code)) for k, v in enumerate(values)), else_=None)
+    return code.cases(*((k, float_literal(v, code)) for k, v in enumerate(values)), else_=None)
 
 
 def _learned(
@@ -307,7 +301,7 @@ def _learned(
     shift: Array,
     cuts: Cuts | None,
     cells: CellColumns,
-    last: ir.Value | None = None,
+    last: ir.Value | None,
 ) -> ir.Table:
     """Return the sums for some arms that depend on a model that learns: a line for each arm `k`, in each of `bins`.
 
@@ -325,7 +319,9 @@ def _learned(
     of_some = {k: shift[k] for k in range(len(shift)) if k % arms in some}
 
     def y(rows: ir.Table) -> ir.Column:
-        return rows.outcome - _cell(rows, arms).cases(*((k, _exact(v, rows)) for k, v in of_some.items()), else_=None)
+        return rows.outcome - _cell(rows, arms).cases(
+            *((k, float_literal(v, rows)) for k, v in of_some.items()), else_=None
+        )
 
     own = rows.p if "p" in rows.columns else rows.code.cases(*((k, rows[f"p{k}"]) for k in some), else_=None)
     h = weight(about.weights, own, rows, cells)
@@ -373,7 +369,7 @@ def _shift(rows: ir.Table, k: int, shift: Array, cells: CellColumns) -> ir.Value
     """Return the shift of an arm: in each row's segment, if there are any."""
     if "place" in rows.columns:
         return by_arm(rows.place, shift[k :: len(shift) // cells.segments])
-    return _exact(shift[k], rows)
+    return float_literal(shift[k], rows)
 
 
 def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: In how many times the time that some rows take on average they are looked for.
-_AMPLE = 2
+_SEARCH_FACTOR = 2
 
 #: How many times as many rows may be found on the way.
 _MOST_PICKED = 8
@@ -47,7 +47,7 @@ ReadParts = list[tuple[Weights, OutcomeModel]]
 
 @dataclass
 class _Scans:
-    """What scans of the rows have shown so far."""
+    """The results of the scans of the rows so far."""
 
     in_order: bool  # whether the rows come in order of assignment, until it turns out otherwise
     anchors: Array | None = None
@@ -241,7 +241,7 @@ class TableRows(Data):
         return contexts.joined(parts)
 
     def stretches(self, wanted: Sequence[tuple[int | float | None, int]]) -> list[tuple[Batch, bool]]:
-        """Return the first rows assigned from each of some moments on (None: the first of all), so many of each.
+        """Return a number of rows from each of some moments of assignment on (None: the first rows of all).
 
         They are in order of assignment. Also return whether rows with the same time are in the order of the table.
         """
@@ -256,7 +256,7 @@ class TableRows(Data):
         ends = []
         for since, size in wanted:
             start = first if since is None else since
-            ends.append((start, start + type(first)((last - first) * min(_AMPLE * (size / len(self)), 1.0))))
+            ends.append((start, start + type(first)((last - first) * min(_SEARCH_FACTOR * (size / len(self)), 1.0))))
         within = [rows.assigned.between(*(literal(self.clock, end, rows.assigned) for end in each)) for each in ends]
         most = _MOST_PICKED * sum(size for _, size in wanted)
         batch = self._reader.batch(_record(rows.filter(reduce(or_, within)).limit(most)))
@@ -283,6 +283,9 @@ class TableRows(Data):
 
     def _log_of(self, batches: Sequence[Batch]) -> Log:
         if not batches:
+            window = None if self.query.maturing else self.query.window
+            if window is not None:
+                raise LogError(f"No window of {window.text} has closed yet; the log has rows once one has.")
             raise LogError("The log has no rows; it needs at least one assignment.")
 
         def joined(name: str) -> Array:
@@ -371,7 +374,7 @@ class TableRows(Data):
         )
 
     def _computed(self, parts: ReadParts, moments: Array | None, plain: bool) -> list[list[Sums]]:
-        """Let the engine make the sums: one expression each, of which only the sums come back."""
+        """Let the engine compute the sums: one expression each, which returns only the sums."""
         self._check()
         cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
         bins = 1 if moments is None else len(moments)

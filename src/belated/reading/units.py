@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from belated.log.segments import (
     read_segments,
 )
 from belated.reading.columns import floats, in_words, label, numbers, value
-from belated.reading.engines import engine_of, fetch, library_of
+from belated.reading.engines import fetch, float_literal, library_of
 from belated.reading.roles import Roles
-from belated.reading.rows_query import RowsQuery, row_name, rows_in
+from belated.reading.rows_query import RowsQuery, refused, rows_in
 from belated.summaries.covariates import Covariates
 from belated.summaries.merged_arrival import LEAST_LOG, LEAST_SHARE
 from belated.summaries.segments import ALL, MISSING, Layout, lay_out
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Combinations of segment columns up to which the engine turns them into numbers.
-_FEW = 64
+_MOST_COMBINATIONS = 64
 
 
 def unit_columns(table: ir.Table, roles: Roles) -> dict[str, ir.Column]:
@@ -71,7 +71,7 @@ def _number(column: ir.Column) -> ir.Column:
 
 @dataclass(frozen=True)
 class Units:
-    """What a first look tells of segments and covariates, so that all batches share it.
+    """The segments, and the scale of covariates, from a first look; all batches share them.
 
     Attributes
     ----------
@@ -105,6 +105,13 @@ class Units:
         return self.segment is not None or self.scaling is not None
 
     @property
+    def needs_rows_of_events(self) -> Literal["covariates", "arrival_probability"] | None:
+        """What sums by period of assignment cannot take into account; None if there is nothing."""
+        if self.scaling is not None:
+            return "covariates"
+        return "arrival_probability" if self.has_arrival else None
+
+    @property
     def covariates(self) -> Covariates | None:
         """The covariates of no rows."""
         return None if self.scaling is None else self.scaling.covariates([np.empty(0)] * len(self.names), 0)
@@ -112,7 +119,7 @@ class Units:
     # ---------------------------------------------------------------- in the engine
 
     def place(self, rows: ir.Table) -> ir.Column:
-        """Return each row's segment, among those that are told apart."""
+        """Return each row's segment, among the segments that are kept apart."""
         last = len(self.layout.labels) - 1
         if self.segment is None or last == 0:
             return rows.code * 0
@@ -127,8 +134,8 @@ class Units:
             return rows
         import ibis
 
-        exact, named = _exact(rows), [rows[name] for name in _segment_names(rows)]
-        # a row without a segment and one whose segment is called so are of the same
+        exact, named = partial(float_literal, beside=rows), [rows[name] for name in _segment_names(rows)]
+        # rows without a segment belong to the segment whose label is `MISSING`
         segment = [column.fill_null(MISSING) if column.type().is_string() else column for column in named]
         alike = ibis.window(group_by=[*segment, rows.code])
         n, r = (counted.over(alike).cast("float64") for counted in (rows.count(), rows.arrived.count()))
@@ -147,7 +154,7 @@ class Units:
 
     def coded(self, rows: ir.Table) -> ir.Table:
         """Return rows with `segment`, a number, in place of the columns of segments, if they have few values."""
-        if self.segment is None or len(self.values) > _FEW:
+        if self.segment is None or not 1 <= len(self.values) <= _MOST_COMBINATIONS:
             return rows
         *first, (_, last) = zip(self.values, self.segment.code.tolist(), strict=True)
         code = _cases(rows, first, last) if first else rows.code * 0 + last
@@ -158,7 +165,7 @@ class Units:
         if self.scaling is None:
             raise ValueError("There are no covariates.")
         column, centre, scale = rows[f"x{self.scaling.column[at]}"], self.scaling.centre[at], self.scaling.scale[at]
-        exact = _exact(rows)
+        exact = partial(float_literal, beside=rows)
         if self.scaling.indicates[at]:
             return column.isnull().ifelse(exact((1 - centre) / scale), exact(-centre / scale))
         return (column / exact(scale) - exact(centre / scale)).fill_null(exact(0.0))
@@ -228,12 +235,6 @@ def _cases(rows: ir.Table, places: Sequence[tuple[tuple[Label, ...], int]], last
             condition = condition & holds(name, each)
         branches.append((condition, place))
     return library.cases(*branches, else_=last).cast("int32")
-
-
-def _exact(rows: ir.Table) -> Callable[[float], ir.Value]:
-    """Return what makes numbers of the engine; from text, as PostgreSQL would take others for decimals."""
-    library = library_of(rows)
-    return lambda number: library.literal(repr(float(number))).cast("float64")
 
 
 # ---------------------------------------------------------------- the first look
@@ -328,9 +329,9 @@ def _spans(query: RowsQuery, rows: ir.Table, names: Sequence[str]) -> list[Span]
             continue
         if math.isinf(low) or math.isinf(high):
             infinite = (~columns[name].between(-LARGEST_FLOAT, LARGEST_FLOAT)).fill_null(False)
-            raise _refused(query, rows, columns[name], infinite, partial(infinite_covariate, names[i]))
+            raise refused(query, rows, columns[name], infinite, partial(infinite_covariate, names[i]))
         spans[name] = max(abs(low), abs(high)) or 1.0, low / 2 + high / 2
-    exact = _exact(rows)
+    exact = partial(float_literal, beside=rows)
     means: dict[str, ir.Value] = {}
     for name, (size, middle) in spans.items():
         apart = columns[name] / exact(size) - exact(middle / size)
@@ -353,20 +354,4 @@ def _refuse_impossible(query: RowsQuery, rows: ir.Table) -> None:
     if ends["known"] == ends["n"] and (ends["n"] == 0 or (ends["low"] >= LEAST_PROBABILITY and ends["high"] <= 1)):
         return
     possible = ((chance >= LEAST_PROBABILITY) & (chance <= 1)).fill_null(False)
-    raise _refused(query, rows, chance, ~possible, impossible_arrival)
-
-
-def _refused(
-    query: RowsQuery, rows: ir.Table, column: ir.Column, wrong: ir.Column, error: Callable[[int, float], LogError]
-) -> LogError:
-    """Return the error of the first row with a wrong number; it has the row's number, or else its key or time."""
-    if not query.keeps_order:
-        first = fetch(rows.mutate(number=column).filter(wrong).order_by("assigned").limit(1)).to_pylist()[0]
-        return error(0, math.nan if first["number"] is None else first["number"]).at(row_name(first))
-    before = 0
-    for batch in engine_of(rows).batches(rows.select(number=column, wrong=wrong.cast("int32"))):
-        at = np.flatnonzero(floats(batch["wrong"]))
-        if len(at):
-            return error(before + int(at[0]), float(floats(batch["number"])[at[0]]))
-        before += batch.num_rows
-    return error(0, math.nan)
+    raise refused(query, rows, chance, ~possible, impossible_arrival)
