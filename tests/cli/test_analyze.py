@@ -129,7 +129,7 @@ def test_a_cap_is_said_with_how_many_it_cut(call, revenue, tmp_path):
     html = page.read_text()
     assert "<title>sent.csv: mean revenue, capped at 100</title>" in html
     assert "What is the mean revenue, capped at 100, for A and B, and do they differ?" in html
-    assert "ean revenue, capped at 100 (" in html or "ean revenue, capped at 100, is " in html
+    assert "ean revenue, capped at 100 (" in html
     assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100" in html
     assert "ean revenue, capped at 100, by arm" in html
 

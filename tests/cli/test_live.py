@@ -161,9 +161,9 @@ def test_what_cannot_be_is_said_in_a_sentence(refused, shop, tmp_path, arguments
     [
         (["ask", "SHOP", "subject line", ""], "UNITS has 0 characters"),
         (["tell", "SHOP", "subject line", "x", "nan"], "VALUE is nan; it must be a finite number"),
-        (["tell", "SHOP", "subject line", "x", "1", "--key", "k"], "--key tells events apart"),
+        (["tell", "SHOP", "subject line", "x", "1", "--key", "k"], "--key is only for events"),
         (["stop", "SHOP", "subject line", "--final", "Z"], "--final is 'Z'; it must be one of 'Plain', 'Emoji'"),
-        (["restore", "SHOP", "OTHER"], "say that it is to be replaced, with --replace"),
+        (["restore", "SHOP", "OTHER"], "to replace it, use --replace"),
         (
             ["policy", "set", "SHOP", "subject line", "--policy", "fixed:A=2"],
             "--policy cannot be 'fixed:A=2': `shares`",

@@ -15,10 +15,10 @@ def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
         b"\xff\xfeu\x00n\x00": "is not a CSV file in UTF-8",
         b"unit,value\n" + b"x" * 200_000 + b",1\n": "is not a CSV file: field larger than field limit",
         b"": "has no columns named unit and value",
-        b"unit,value\na\n": "has in row 1 a value or a unit too few",
+        b"unit,value\na\n": "has in row 1 fewer fields than there are columns",
         b"unit,value\na,1,5\n": "has in row 1 more fields than there are columns; text with a comma must be in quotes",
         b"unit,value\na,1\nb,'1,5'\n": "has in row 2 more fields",
-        b'unit,value\na,"1,5"\n': "has in row 1 a value that is no number, '1,5'; mend it, and tell the file again",
+        b'unit,value\na,"1,5"\n': "has in row 1 a value that is not a number, '1,5'; correct it, and tell",
         b"unit,value,happened_at\na,1,soon\n": "has in row 1 a time that cannot be read, 'soon'; it must be like",
         b"unit,unit,value\na,b,1\n": "its first line must name them, once",
     }.items():
@@ -36,7 +36,7 @@ def test_a_bad_row_leaves_the_batches_before_it_stored(call, live, shop, tmp_pat
     path, rows = tmp_path / "outcomes.csv", [f"u{i},{i % 2}" for i in range(35)]
     path.write_text("\n".join(["unit,value", *rows[:24], "u24,one", *rows[25:]]), encoding="utf-8-sig")
     done = call("live", "tell", shop, "subject line", "--from", path)
-    assert "has in row 25 a value that is no number, 'one'" in done.stderr
+    assert "has in row 25 a value that is not a number, 'one'" in done.stderr
     assert "20 outcomes parked" in live("status")
     path.write_text("\n".join(["unit,value", *rows]))
     assert live("tell", "--from", path) == "35 parked\n"
@@ -54,7 +54,7 @@ def test_an_event_may_have_happened_earlier(call, refused, tmp_path):
         rows = session.run("select key, happened_at from outcome order by id")
     assert rows == [("a", 1772357400000000), ("b", None)]
     assert "--happened-at is 'soon'; it must be like 2026-03-01T09:30" in refused(*tell, "--happened-at", "soon")
-    assert "--key is of one outcome" in refused("live", "tell", path, "x", "--from", path, "--key", "k")
+    assert "--key is for one outcome" in refused("live", "tell", path, "x", "--from", path, "--key", "k")
 
 
 def test_outcomes_and_units_may_be_negative_numbers(call, tmp_path):

@@ -12,10 +12,10 @@ def test_a_rehearsal_and_the_demo(call, file, tmp_path, monkeypatch):
     text = call("live", "demo", path, "--rows", 300).stdout
     assert "300 asked" in text
     assert "goes on" in text
-    assert "Everything recomputes: True." in text
+    assert "Every rule of the store holds: True." in text
     path = tmp_path / "longer.belated"
     text = call("live", "demo", path, "--rows", 3000).stdout
-    assert "Emoji is better than Plain at every look: stopped, and customers to come get Emoji." in text
+    assert "Emoji is better than Plain at every look. Stopped; later customers get Emoji." in text
     assert "stopped" in call("live", "status", path, "subject line").stdout
 
 

@@ -17,7 +17,7 @@ def test_tokens_by_commands(call, refused, shop):
         "--expires", "never",
     )  # fmt: skip
     assert (made.exit_code, len(made.stdout.splitlines())) == (0, 1)
-    number = re.fullmatch(r"Token (\d+) does not expire; it is shown this once\.\n", made.stderr)[1]
+    number = re.fullmatch(r"Token (\d+) does not expire; it is shown only now\.\n", made.stderr)[1]
     listed = call("live", "token", "list", shop, "--format", "json").stdout
     (row,) = json.loads(listed)["tokens"]
     assert (row["label"], row["scopes"], row["experiment"]) == ("checkout", ["ask", "tell"], "subject line")

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+import belated as bl
+
 
 def test_a_plan_from_a_description(call, file):
     asked = ("plan", file, "--half-width", 0.5, "--target", "A-B", "--replications", 200, "--max-horizon", 2000)
@@ -61,8 +63,11 @@ def test_a_plan_for_events(call, events_file):
 
 def test_a_plan_from_a_pilot_of_events(call, events_file, tmp_path):
     call("simulate", events_file, "-o", tmp_path / "sent.csv")
-    done = call(
+    asked = (
         "plan", tmp_path / "sent.csv", "--outcomes", tmp_path / "sent-events.csv", "--events", "--window", 60,
         "--half-width", 0.15, "--replications", 40, "--max-horizon", 4000, "--wait", 0,
     )  # fmt: skip
-    assert "interval of dipw for B - A" in done.stdout
+    assert "interval of dipw for B - A" in call(*asked).stdout
+    log = bl.read(tmp_path / "sent.csv", tmp_path / "sent-events.csv", events=True, window=60)
+    closed = bl.plan(log, half_width=0.15, replications=40, max_horizon=4000, wait=0, maturing=False)
+    assert call(*asked, "--closed-only").stdout.startswith(repr(closed))

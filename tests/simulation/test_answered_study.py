@@ -115,6 +115,15 @@ def test_runs_whose_segment_was_merged_have_no_answer_there_but_overall():
     assert "`missing` counts them" in str(study)
 
 
+def test_the_regret_is_unknown_where_no_arm_of_a_segment_has_a_mean():
+    wild, tame = (bl.Bandit({"A": arm, "B": arm}) for arm in (bl.arms.student_t(0.9), bl.arms.normal()))
+    study = bl.study(
+        bl.ContextualBandit({"x": wild, "y": tame}), bl.policies.uniform(), 60, 2, estimators=["mean"],
+        targets=[bl.in_segment("y", "A")],
+    )  # fmt: skip
+    assert np.isnan(study.policy_table.to_dict()["regret"]).all()
+
+
 def test_the_policy_table_has_regret_by_segment():
     study = bl.study(TRAP, bl.policies.fixed({"A": 1.0, "B": 0.0}), 300, 30, estimators=["mean"], targets=["A"])
     table = study.policy_table.to_dict()

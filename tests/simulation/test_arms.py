@@ -58,3 +58,10 @@ def test_what_are_no_events_is_refused(options, sentence):
     with pytest.raises(bl.OptionError) as caught:
         bl.arms.events(*options)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(("degrees", "scale"), [(0.2, 1.0), (0.001, 1.0), (0.5, 1e40)])
+def test_outcomes_too_large_for_numbers_are_refused(degrees, scale):
+    with pytest.raises(bl.OptionError, match=r"^`degrees` is .* and `scale` .* can be beyond 1e\+60"):
+        bl.arms.student_t(degrees, scale=scale)
+    assert math.isnan(bl.arms.student_t(0.5).mean)

@@ -562,7 +562,9 @@ def test_segments_share_a_window(tmp_path):
     table |= {"segments": {"DE": entry}, "covariates": {"x": {"name": "normal"}}}
     with pytest.raises(OptionError) as caught:
         description_from(table)
-    assert "`covariates` are not for events, which depend on the arm and the segment alone." in str(caught.value)
+    assert "`covariates` cannot be used with events, which depend on the arm and the segment alone." in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(

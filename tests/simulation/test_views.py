@@ -6,7 +6,15 @@ import pytest
 
 import belated as bl
 from belated.estimation.target import Target
-from belated.simulation.views import View, default_targets, is_binary, read_interval, read_known_target, true_value
+from belated.simulation.views import (
+    View,
+    default_targets,
+    is_binary,
+    read_interval,
+    read_known_target,
+    true_distance,
+    true_value,
+)
 
 THREE = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5), "C": bl.arms.student_t(0.9)})
 RATES = bl.Bandit({"A": bl.arms.bernoulli(0.6), "B": bl.arms.empirical([0, 1, 1])})
@@ -45,6 +53,23 @@ def test_the_truth_needs_the_means_of_the_targets_arms_alone():
         bl.OptionError, match=r"`target` contains 'C - A', but the mean of one of its arms does not exist"
     ):
         read_known_target(THREE, ("C", "A"), option="target")
+
+
+def test_a_distance_that_is_a_rounding_error_is_0():
+    rates = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.2)})
+    target = Target.contrast(("A", "B"), "B", "A")
+    assert 0.2 - 0.3 != -0.1
+    assert true_distance(rates, target, -0.1) == 0.0
+    assert true_distance(rates, target, -0.1 - 1e-9) == pytest.approx(1e-9)
+    mixed = bl.ContextualBandit(
+        {
+            s: bl.Bandit({"A": bl.arms.normal(a), "B": bl.arms.normal(b)})
+            for s, a, b in (("x", 0.1, 0.7), ("y", 0.9, 0.5))
+        },
+        {"x": 0.4, "y": 0.6},
+    )
+    assert true_value(mixed, target) != 0
+    assert true_distance(mixed, target, 0.0) == 0.0
 
 
 def test_wilson_is_for_rates():

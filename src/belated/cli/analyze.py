@@ -44,7 +44,7 @@ def analyze(  # noqa: PLR0913
     encoding: options.Encoding = None,
     decimal: options.Decimal = ".",
     date_format: options.DateFormat = None,
-    baseline: Annotated[str | None, option("The arm to compare the others with.", QUESTIONS)] = None,
+    baseline: Annotated[str | None, option("The arm with which to compare the others.", QUESTIONS)] = None,
     contrast: Annotated[
         list[str] | None,
         option(

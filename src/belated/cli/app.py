@@ -30,7 +30,7 @@ from belated.cli.study import study
 COMMANDS = (analyze, diagnose, sensitivity, plan, simulate, study, paper)
 
 #: Every command by the words that call it.
-_CALLED = {(command.__name__,): command for command in COMMANDS} | {
+_COMMAND_OF = {(command.__name__,): command for command in COMMANDS} | {
     ("live", *words): command for words, command in live_commands().items()
 }
 
@@ -39,10 +39,10 @@ _GROUPS = {
     ("live", "arm"): "Add, pause, resume and drop arms.",
     ("live", "segment"): "Add segments.",
     ("live", "policy"): "Change the policy.",
-    ("live", "token"): "Make, list and revoke tokens of the service, and links by which browsers log in.",
+    ("live", "token"): "Make, list and revoke tokens of the service, and make links that log browsers in.",
 }
 
-#: What is wrong with a command line, whichever Click it is that Typer brings.
+#: The error for a wrong command line, in the version of Click that Typer uses.
 _UsageError: Any = typer.BadParameter.__base__
 
 
@@ -91,7 +91,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
 
     Typer reads the options of every command that it is given, which takes some 0.1 s for all of them.
     """
-    asked = {words: command for words, command in _CALLED.items() if words == tuple(arguments[: len(words)])}
+    asked = {words: command for words, command in _COMMAND_OF.items() if words == tuple(arguments[: len(words)])}
     built = typer.Typer(
         name="belated",
         no_args_is_help=True,
@@ -105,7 +105,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
         if not asked or any(each[: len(words)] == words for each in asked):
             groups[words] = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=text)
             groups[words[:-1]].add_typer(groups[words], name=words[-1])
-    for words, command in (asked or _CALLED).items():
+    for words, command in (asked or _COMMAND_OF).items():
         kind = Signed if words[:-1] else None
         groups[words[:-1]].command(words[-1], cls=kind)(sentences(_options(words))(command))
     return built
@@ -132,7 +132,7 @@ class _Remarks:
 
 
 def run() -> None:
-    """Run the command line; what is wrong with it is said in one sentence too."""
+    """Run the command line; errors in it are also one sentence."""
     # a closed stream's number would be given to the next file that is opened
     sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -151,7 +151,7 @@ def run() -> None:
         else:
             typer.echo(f"Error: {sentence.rstrip('.?')}{'?' if sentence.endswith('?') else '.'}", err=True)
         code = WRONG
-    except SystemExit as stop:  # Typer's 1 is a reader of the help who has enough
+    except SystemExit as stop:  # Typer exits with 1 if the reader of the help closed the pipe
         code = 0 if stop.code == 1 else stop.code
     except OSError as error:
         typer.echo(f"Error: {error.strerror}.", err=True)
@@ -159,7 +159,7 @@ def run() -> None:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo(STOPPED_WORDS, err=True)
         code = STOPPED
-    with suppress(OSError):  # what is left to write, which Python would complain about once more
+    with suppress(OSError):  # Python would report a failure to write the rest once more
         sys.stdout.flush()
     if code == STOPPED:
         from belated.base.threads import leave

@@ -26,8 +26,8 @@ Place = Annotated[
     str, typer.Argument(help="The store: a file, or the URL of a database, postgresql://...", show_default=False)
 ]
 Name = Annotated[str, typer.Argument(help="The experiment's name.", show_default=False)]
-Author = Annotated[str | None, option("Who changes it, for the audit. Default: this user.")]
-Reason = Annotated[str, option("Why, for the audit.")]
+Author = Annotated[str | None, option("Your name for the audit. Default: this user.")]
+Reason = Annotated[str, option("The reason, for the audit.")]
 Format = Annotated[str, typer.Option("--format", help="The format: table, markdown, csv or json.")]
 PolicyOption = Annotated[
     str,
@@ -40,31 +40,32 @@ OutcomeOption = Annotated[
     str,
     typer.Option(help="The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum."),
 ]
-Baseline = Annotated[str | None, option("The arm that the others are compared with.")]
+Baseline = Annotated[str | None, option("The arm with which the others are compared.")]
 SegmentsOption = Annotated[
-    str | None, option("The segments of which every unit has one, such as DE,FR; the policy learns in each.")
+    str | None, option("The segments, such as DE,FR; every unit has one, and the policy learns separately in each.")
 ]
-Planned = Annotated[int, typer.Option(help="The number of units that are planned.", min=1)]
+Planned = Annotated[int, typer.Option(help="The planned number of units.", min=1)]
 Level = Annotated[float, typer.Option(help="The level of the intervals.")]
 Kind = Annotated[
     str | None,
     option(
-        "The confidence sequence: auto, asymptotic, or that of the outcome, which is the default (beta_binomial of 0/1 "
-        "outcomes, bernstein of bounded ones)."
+        "The confidence sequence: auto, asymptotic, or the outcome's own kind, the default (beta_binomial for 0/1 "
+        "outcomes, bernstein for bounded ones)."
     ),
 ]
 Target = Annotated[
     int | None,
-    option("The number of units at which the sequence is narrowest. Default: those that are planned.", least=1),
+    option("The number of units at which the sequence is narrowest. Default: the planned number.", least=1),
 ]
 Every = Annotated[
-    int | None, option("Rows after which a policy version is made. Default: 0.2 % of those planned.", least=1)
+    int | None,
+    option("The number of rows after which a policy version is made. Default: 0.2 % of the planned units.", least=1),
 ]
 
 
 @contextmanager
 def opened(place: str, name: str) -> Iterator[Experiment]:
-    """Open an experiment, and make the version that is due when it is closed."""
+    """Open an experiment; when it is closed, make the version that is due."""
     from belated.live.store import open_store
 
     with open_store(place, make=False, ticking=False) as store:
@@ -83,7 +84,7 @@ def _changing(place: str, name: str, format: str) -> Iterator[Experiment]:
 
 
 def read_policy(text: str, outcome: Outcome) -> Policy:
-    """Return a policy of its name and options; "thompson" is that for the outcome."""
+    """Return a policy from its name and options; "thompson" means the one that fits the outcome."""
     from belated.live.deciding import thompson_for
     from belated.simulation.words import policy_from_words
 
@@ -91,7 +92,7 @@ def read_policy(text: str, outcome: Outcome) -> Policy:
 
 
 def read_outcome(text: str) -> Outcome:
-    """Return an outcome of its words."""
+    """Return a kind of outcome from its words."""
     from belated.live.outcomes import outcome_of
     from belated.simulation.words import read_number
     from belated.summaries.maturing import MEASURES
@@ -126,14 +127,14 @@ def create(  # noqa: PLR0913
     kind: Kind = None,
     target: Target = None,
     every: Every = None,
-    draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Do not start the experiment yet.")] = False,
     author: Author = None,
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
     """Create an experiment, and start it. The file is made if it does not exist.
 
-    Outcome, level, baseline, and kind and target of the confidence sequence are fixed from now on.
+    The outcome, level and baseline, and the kind and target of the confidence sequence cannot be changed later.
 
     Example: `belated live create shop.belated "subject line" --arms Plain,Emoji --baseline Plain --planned 20000`
     """
@@ -156,7 +157,7 @@ def create(  # noqa: PLR0913
 
 
 def _names(text: str) -> list[str]:
-    """Return names that commas separate; one that has a comma itself is in double quotes."""
+    """Return names that are separated by commas; a name with a comma must be in double quotes."""
     return next(csv.reader([text], skipinitialspace=True), [])
 
 
@@ -183,7 +184,7 @@ def answer(
     report: Annotated[Path | None, option("Write a report, one HTML file.")] = None,
     format: Format = "table",
 ) -> None:
-    """Print what the experiment says so far, with intervals that hold at every look.
+    """Print the results so far, with intervals that hold at every look.
 
     Example: `belated live answer shop.belated "subject line" --report report.html`
     """
@@ -205,7 +206,7 @@ def status(
     name: Annotated[str | None, typer.Argument(help="The experiment; default: all.", show_default=False)] = None,
     format: Format = "table",
 ) -> None:
-    """Print how an experiment is doing, or which experiments the store has.
+    """Print the state, arms and counts of an experiment, or the experiments of the store.
 
     Example: `belated live status shop.belated "subject line"`
     """
@@ -223,7 +224,7 @@ def log(
 ) -> None:
     """Write the log: an arm, its probabilities, the segment, outcome and times in each row, without units.
 
-    Of events, units whose window has closed.
+    For events, the log has the units whose window has closed.
 
     Example: `belated live log shop.belated "subject line" -o log.parquet`
     """
@@ -257,7 +258,7 @@ def stop(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Take no new units; outcomes are still taken.
+    """Take no new units, but still take outcomes.
 
     Example: `belated live stop shop.belated "subject line" --final Emoji --reason "the interval excludes 0"`
     """
@@ -272,7 +273,7 @@ def close(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Take neither units nor outcomes any more.
+    """Take no units and no outcomes from now on.
 
     Example: `belated live close shop.belated "subject line"`
     """
@@ -283,11 +284,11 @@ def close(
 def erase(
     place: Place,
     name: Name,
-    unit: Annotated[str, typer.Argument(help="Whom to forget.", show_default=False)],
+    unit: Annotated[str, typer.Argument(help="The unit to erase.", show_default=False)],
     author: Author = None,
     reason: Reason = "",
 ) -> None:
-    """Forget a person: the unit's name is replaced by a random one, and answers do not change.
+    """Erase a person: replace the unit's name by a random one. Answers do not change.
 
     Example: `belated live erase shop.belated "subject line" customer-17`
     """
@@ -323,7 +324,7 @@ def add_segment(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Add a segment to an experiment that has some.
+    """Add a segment to an experiment with segments.
 
     Example: `belated live segment add shop.belated "subject line" ES --reason "the shop opens in Spain"`
     """
@@ -342,7 +343,7 @@ def pause(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Choose an arm no more, until it is resumed.
+    """Stop choosing an arm until it is resumed.
 
     Example: `belated live arm pause shop.belated "subject line" Emoji`
     """
@@ -374,7 +375,7 @@ def drop(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Choose an arm never again.
+    """Stop choosing an arm, for good.
 
     Example: `belated live arm drop shop.belated "subject line" Emoji --reason "it annoys people"`
     """
@@ -390,7 +391,7 @@ def set_(
     reason: Reason = "",
     format: Format = "table",
 ) -> None:
-    """Decide by another policy from now on.
+    """Use another policy from now on.
 
     Example: `belated live policy set shop.belated "subject line" --policy uniform --reason "the last week"`
     """
@@ -402,7 +403,7 @@ def set_(
 
 
 def verify(place: Place, format: Format = "table") -> None:
-    """Draw every decision again, make every policy version again, and check every rule of the logs.
+    """Draw every decision again, compute every policy version again, and check every rule of the logs.
 
     Example: `belated live verify shop.belated`
     """
@@ -417,7 +418,7 @@ def verify(place: Place, format: Format = "table") -> None:
 def backup(
     place: Place, path: Annotated[Path, typer.Argument(help="The new file for the copy.", show_default=False)]
 ) -> None:
-    """Copy the store to a new file, while it is used.
+    """Copy the store to a new file while it is in use.
 
     Example: `belated live backup shop.belated copy.belated`
     """
@@ -429,10 +430,10 @@ def restore(
     path: Annotated[Path, typer.Argument(help="A backup.", show_default=False)],
     place: Place,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the store that is there; no process may be using it.")
+        bool, typer.Option("--replace", help="Replace a store at that place; no process may be using it.")
     ] = False,
 ) -> None:
-    """Make a store of a backup; units that the replaced store had erased are erased again.
+    """Make a store from a backup; units that were erased in the replaced store are erased again.
 
     Example: `belated live restore copy.belated shop.belated --replace`
     """
@@ -442,7 +443,7 @@ def restore(
 
 
 def migrate(place: Place) -> None:
-    """Upgrade a store that an older belated made.
+    """Upgrade a store that an older version of belated made.
 
     Example: `belated live migrate shop.belated`
     """

@@ -31,12 +31,12 @@ def ask(
     units: Annotated[
         list[str],
         typer.Argument(
-            help="Whom to decide for, such as customer-17; write -- before units that begin with a dash.",
+            help="The units to decide for, such as customer-17; write -- before units that begin with a dash.",
             show_default=False,
         ),
     ],
-    segment: Annotated[str | None, option("Their segment, if the experiment has segments.")] = None,
-    format: Annotated[str, typer.Option("--format", help="arm or json, one a line.")] = "arm",
+    segment: Annotated[str | None, option("The units' segment, if the experiment has segments.")] = None,
+    format: Annotated[str, typer.Option("--format", help="The format of a line: arm or json.")] = "arm",
 ) -> None:
     """Print the arm of a unit; it is stored before it is printed, and the same unit always gets the same arm.
 
@@ -55,22 +55,26 @@ def ask(
 def tell(
     place: Place,
     name: Name,
-    unit: Annotated[str | None, typer.Argument(help="Whose outcome it is.", show_default=False)] = None,
+    unit: Annotated[str | None, typer.Argument(help="The unit of the outcome.", show_default=False)] = None,
     value: Annotated[float, typer.Argument(help="The outcome.")] = 1.0,
-    key: Annotated[str, option("For events: what tells several of a unit apart, such as an order's number.")] = "",
+    key: Annotated[
+        str, option("For events: a key that distinguishes several events of a unit, such as an order's number.")
+    ] = "",
     happened_at: Annotated[
         str | None,
         option("For events: when it happened, such as 2026-03-01T09:30; UTC unless a zone follows. Default: now."),
     ] = None,
-    correct: Annotated[bool, typer.Option("--correct", help="The value corrects one that was told before.")] = False,
+    correct: Annotated[bool, typer.Option("--correct", help="The value corrects an earlier one.")] = False,
     source: Annotated[
         Path | None,
         typer.Option(
-            "--from", help="A CSV file with columns unit and value, perhaps key and happened_at.", show_default=False
+            "--from",
+            help="A CSV file with the columns unit and value, and optionally key and happened_at.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Store the outcome of a unit, or of all units of a file; told again, it changes nothing.
+    """Store the outcome of a unit, or of all units of a file; telling it again changes nothing.
 
     Example: `belated live tell shop.belated "subject line" customer-17 1`
     """
@@ -81,7 +85,7 @@ def tell(
     when = None if happened_at is None else _time(happened_at)
     if source is not None and (key or happened_at):
         what = argument("key" if key else "happened_at")
-        raise OptionError(f"{what} is of one outcome; a file with {argument('from')} has it in a column.")
+        raise OptionError(f"{what} is for one outcome; with {argument('from')}, give it in a column of the file.")
     with opened(place, name) as exp:
         if unit is not None:
             given = read_tell(exp.setup.outcome, unit, value, key, when, correct)
@@ -120,8 +124,7 @@ def _rows(path: Path, *, correct: bool) -> Iterator[Tell]:
         why = _fault(row)
         if why is not None:
             raise OptionError(
-                f"`{path}` has in row {number:,} {why}; mend it, and tell the file again: what is stored already is "
-                "not stored twice."
+                f"`{path}` has in row {number:,} {why}; correct it, and tell the file again: nothing is stored twice."
             )
         when = row.get("happened_at")
         happened = dt.datetime.fromisoformat(when) if when else None
@@ -129,15 +132,15 @@ def _rows(path: Path, *, correct: bool) -> Iterator[Tell]:
 
 
 def _fault(row: dict[str, str]) -> str | None:
-    """Return what is wrong with a row of a file, if it is not one outcome."""
+    """Return what is wrong with a row of a file, or None."""
     if None in row:
         return "more fields than there are columns; text with a comma must be in quotes"
     if row["value"] is None or row["unit"] is None:
-        return "a value or a unit too few; a row has as many fields as there are columns"
+        return "fewer fields than there are columns"
     try:
         float(row["value"])
     except ValueError:
-        return f"a value that is no number, {shown(row['value'])}"
+        return f"a value that is not a number, {shown(row['value'])}"
     try:
         dt.datetime.fromisoformat(row.get("happened_at") or "2026-03-01")
     except ValueError:

@@ -33,17 +33,19 @@ from belated.cli.output import check_format, show
 def simulate(
     description: options.Description,
     place: Annotated[
-        str | None, option("Where to keep the experiment: a file or a database. Default: nowhere.")
+        str | None, option("The store for the experiment: a file or a database. Default: it is not kept.")
     ] = None,
-    name: Annotated[str, typer.Option(help="Its name.")] = "rehearsal",
+    name: Annotated[str, typer.Option(help="The name of the experiment.")] = "rehearsal",
     rows: Annotated[int | None, option("The number of units. Default: the longest horizon of the file.")] = None,
-    every: Annotated[int | None, option("Units between two policy versions. Default: 0.2 % of them.", least=1)] = None,
+    every: Annotated[
+        int | None, option("The number of units between two policy versions. Default: 0.2 % of all units.", least=1)
+    ] = None,
     baseline: Baseline = None,
     seed: options.Seed = None,
 ) -> None:
     """Rehearse an experiment: a live experiment whose units and outcomes come from a described bandit.
 
-    Time is accelerated: a unit comes every second of the experiment's clock.
+    Time is accelerated: one unit comes in each second of the experiment's own clock.
 
     Example: `belated live simulate experiment.toml --rows 5000`
     """
@@ -74,12 +76,12 @@ def import_(  # noqa: PLR0913
     source: options.Source,
     policy: PolicyOption = "thompson",
     outcome: OutcomeOption = "binary",
-    unit: Annotated[str | None, option("The column of the units, so that they keep their arms.")] = None,
-    segment: Annotated[str | None, option("The column of their segments, which the experiment then has.")] = None,
-    baseline: Baseline = None,
-    planned: Annotated[
-        int | None, option("The number of units that are planned. Default: twice the rows.", least=1)
+    unit: Annotated[str | None, option("The column of the units; with it, they keep their arms.")] = None,
+    segment: Annotated[
+        str | None, option("The column of the units' segments; the experiment then has these segments.")
     ] = None,
+    baseline: Baseline = None,
+    planned: Annotated[int | None, option("The planned number of units. Default: twice the rows.", least=1)] = None,
     level: Level = 0.95,
     kind: Kind = None,
     target: Target = None,
@@ -122,7 +124,7 @@ def import_(  # noqa: PLR0913
 
 
 def demo(
-    place: Annotated[Path, typer.Argument(help="The file to make.")] = Path("demo.belated"),
+    place: Annotated[Path, typer.Argument(help="The file for the store.")] = Path("demo.belated"),
     rows: Annotated[int, typer.Option(help="The number of customers.", min=10)] = 5000,
     seed: Annotated[int, typer.Option(help="The seed of the customers' behaviour.", min=0)] = 1,
 ) -> None:
@@ -152,12 +154,12 @@ def demo(
         if better:
             line = max(better)[1].removesuffix(" - Plain")
             exp.stop(final=line, reason="its interval at every look excludes 0")
-            typer.echo(f"\n{line} is better than Plain at every look: stopped, and customers to come get {line}.")
+            typer.echo(f"\n{line} is better than Plain at every look. Stopped; later customers get {line}.")
         else:
             typer.echo("\nNo line is better than Plain at every look yet, so the experiment goes on.")
         checked = exp._store.verify()
     truth = ", ".join(f"{arm} {rate:.0%}" for arm, rate in rates.items())
-    typer.echo(f"The true rates are {truth}. Everything recomputes: {checked.clean}.")
+    typer.echo(f"The true rates are {truth}. Every rule of the store holds: {checked.clean}.")
     where = shlex.quote(str(place))
     typer.echo(f'\nLook around: belated live answer {where} "subject line" --report report.html')
     typer.echo(f'             belated live changes {where} "subject line"')

@@ -12,24 +12,30 @@ from belated.cli.live import _store as opened_store
 from belated.cli.options import option
 from belated.cli.output import check_format, show
 
-Scopes = Annotated[str, option("What it allows, some of ask,tell,read,units,admin.")]
+Scopes = Annotated[str, option("The scopes, from ask,tell,read,units,admin.")]
 
 
 def serve(
     place: Place,
-    host: Annotated[str, option("Where to listen; 127.0.0.1 is reached from this machine only.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 is any that is free.", min=0, max=65535)] = 8765,
-    workers: Annotated[int, typer.Option(help="Processes that serve; more than one only a database.", min=1)] = 1,
+    host: Annotated[
+        str, option("The address to listen on; 127.0.0.1 can be reached from this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 chooses a free one.", min=0, max=65535)] = 8765,
+    workers: Annotated[int, typer.Option(help="The number of processes; more than one needs a database.", min=1)] = 1,
     public: Annotated[
-        bool, typer.Option("--public", help="Others may reach it: put a proxy in front of it that speaks https.")
+        bool, typer.Option("--public", help="Let other machines reach the service; put an https proxy in front of it.")
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A name by which it is addressed, such as experiments.example.org.", show_default=False),
+        typer.Option(
+            help="A host name of the service, such as experiments.example.org; may be repeated.", show_default=False
+        ),
     ] = None,
-    rate: Annotated[float | None, option("The most requests a second of each token. Default: any number.")] = None,
+    rate: Annotated[
+        float | None, option("The largest number of requests per second for each token. Default: no limit.")
+    ] = None,
 ) -> None:
-    """Serve a store over HTTP, until Ctrl-C. A browser logs in by the link that is printed.
+    """Serve a store over HTTP until Ctrl-C. The printed link logs a browser in.
 
     Example: `belated live serve shop.belated`
     """
@@ -41,7 +47,7 @@ def serve(
     if rate is not None and not rate > 0:
         raise OptionError(f"{argument('rate')} is {rate:g}; it must be more than 0.")
     if workers > 1 and "://" not in place:
-        typer.echo("A file has one writer, so that one process serves it; use PostgreSQL for more.", err=True)
+        typer.echo("Only one process can serve a file; use PostgreSQL for more.", err=True)
         workers = 1
     author = author_of(None, "").author
 
@@ -56,9 +62,9 @@ def serve(
 
 def make(
     place: Place,
-    label: Annotated[str, typer.Argument(help="Whose it is, such as checkout.", show_default=False)],
+    label: Annotated[str, typer.Argument(help="The owner, such as checkout.", show_default=False)],
     scopes: Scopes = "ask,tell",
-    experiment: Annotated[str | None, option("The only experiment that it is for. Default: all.")] = None,
+    experiment: Annotated[str | None, option("The only experiment that it allows. Default: all.")] = None,
     expires: Annotated[str, option("How long it is valid, such as 30d, or never.")] = "365d",
     author: Author = None,
 ) -> None:
@@ -76,7 +82,7 @@ def make(
         )  # fmt: skip
     until = "does not expire" if token.expires_at is None else f"expires on {token.expires_at:%Y-%m-%d %H:%M} UTC"
     typer.echo(secret)
-    typer.echo(f"Token {token.id} {until}; it is shown this once.", err=True)
+    typer.echo(f"Token {token.id} {until}; it is shown only now.", err=True)
 
 
 def _words(scopes: str) -> list[str]:
@@ -84,7 +90,7 @@ def _words(scopes: str) -> list[str]:
 
 
 def list_(place: Place, format: Format = "table") -> None:
-    """Print the tokens of a store; not what they are, only whose.
+    """Print the tokens of a store, with owners and scopes, but not the tokens themselves.
 
     Example: `belated live token list shop.belated`
     """
@@ -111,11 +117,11 @@ def revoke(
 def link(
     place: Place,
     address: Annotated[str, option("The address of the service.")] = "http://127.0.0.1:8765",
-    label: Annotated[str | None, option("Whose it is. Default: this user.")] = None,
+    label: Annotated[str | None, option("The owner. Default: this user.")] = None,
     scopes: Scopes = "read,admin",
-    experiment: Annotated[str | None, option("The only experiment that it is for. Default: all.")] = None,
+    experiment: Annotated[str | None, option("The only experiment that it allows. Default: all.")] = None,
 ) -> None:
-    """Print a link by which a browser logs in, once and within 10 minutes.
+    """Print a link that logs a browser in, once and within 10 minutes.
 
     Example: `belated live token link shop.belated --label Ada --scopes read`
     """

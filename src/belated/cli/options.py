@@ -39,11 +39,11 @@ class Signed(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the arguments that are left."""
-        ctx.ignore_unknown_options = any(_NEGATIVE.match(each) for each in args)
+        ctx.ignore_unknown_options = any(_NEGATIVE_NUMBER.match(each) for each in args)
         return super().parse_args(ctx, args)
 
 
-_NEGATIVE = re.compile(r"-\.?[0-9]")
+_NEGATIVE_NUMBER = re.compile(r"-\.?[0-9]")
 
 
 # ---------------------------------------------------------------- where the log is
@@ -257,8 +257,8 @@ class LogOptions:
                 files += [] if path is None else find_files(path, "source", None).paths
         return files
 
-    def read(self) -> sources.Source:
-        """Return the log, having said on stderr what was guessed."""
+    def read(self, *, with_open: bool = False) -> sources.Source:
+        """Return the log, having said on stderr what was guessed; `with_open` reads open windows in any case."""
         from belated.reading.copying import COPY_LIMIT
         from belated.reading.read import read
         from belated.reading.roles import PROPENSITY_UNITS
@@ -288,7 +288,7 @@ class LogOptions:
             events=one_of("measure", self.measure, MEASURES) if self.measure else self.events,
             window=self.window,
             windows=None if self.windows is None else [each.strip() for each in self.windows.split(",")],
-            maturing=not self.closed_only,
+            maturing=with_open or not self.closed_only,
             lag=self.lag,
             recorded_at=self.recorded_at,
             cap=self.cap,

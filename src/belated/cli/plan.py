@@ -111,6 +111,8 @@ def plan(  # noqa: PLR0913
 
     Example: `belated plan pilot.parquet --power 0.8 --policy epsilon_greedy,decay=0.5`
     """
+    from functools import partial
+
     from belated.base.checks import one_of
     from belated.base.errors import OptionError, argument
     from belated.estimation.estimators import ESTIMATORS
@@ -130,8 +132,9 @@ def plan(  # noqa: PLR0913
     if source.lower().endswith(".toml") and unused:
         raise OptionError(f"{argument(unused[0])} is for the log of a pilot, but `{source}` describes an experiment.")
     check_plot(plot, [source, policy or "", *pilot.files])
+    read_pilot = partial(pilot.read, with_open=True)  # the pilot is the same, whichever windows the plan counts
     answer = ask(
-        source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
+        source, read_pilot, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
         maturing=not closed_only, patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
         estimator=None if estimator is None else one_of("estimator", estimator, ESTIMATORS),
         interval=one_of("interval", interval, INTERVALS),

@@ -19,7 +19,7 @@ def study(
     workers: options.Workers = None,
     form: options.StudyFormat = "table",
     closed_only: Annotated[
-        bool, typer.Option("--closed-only", help="Of events, count only assignments whose window has closed.")
+        bool, typer.Option("--closed-only", help="For events, count only assignments whose window has closed.")
     ] = False,
     save: Annotated[Path | None, option("Save the study to this file, for `bl.Study.load`.")] = None,
     plot: options.StudyPlot = None,

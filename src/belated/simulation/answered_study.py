@@ -64,7 +64,7 @@ def settle_kind(interval: Interval, name: EstimatorName) -> IntervalKind:
 class AnswerTask:
     """A task for an executor: replications of one experiment with segments or events.
 
-    Of events, rows whose window is open count if `maturing`; otherwise those whose window has closed count alone.
+    For events, rows whose window is open count if `maturing`; otherwise only rows whose window has closed count.
     """
 
     bandit: AnyBandit
@@ -90,7 +90,7 @@ class AnswerTask:
             counts[run] = _counts(log)
             moments = None
             if self.bandit.window is not None:
-                if not log.arrived.any():  # nothing is known of the whole window
+                if not log.arrived.any():  # no row has reached the end of its window
                     continue
                 log = log if self.maturing else log.closed()
                 moments = np.array([log.moment])
@@ -162,7 +162,7 @@ class _Alike:
 
     @property
     def _unmerged(self) -> tuple[Label, ...]:
-        """The segments of the bandit that are told apart."""
+        """The segments of the bandit that are kept apart."""
         return self.labels[:-1] if self._segments[0].merged else self.labels
 
     @cached_property

@@ -16,6 +16,9 @@ from belated.base.text import shown
 from belated.simulation.constructors import Constructed, constructor
 from belated.summaries.maturing import Measure
 
+#: Random bits of a uniform number: a Student's t of few degrees of freedom reaches 2 ** (_BITS / degrees) scales.
+_BITS = 53
+
 ArmName = Literal["normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical", "events"]
 
 
@@ -23,8 +26,8 @@ ArmName = Literal["normal", "bernoulli", "gamma", "lognormal", "student_t", "emp
 class Arm(Constructed):
     """A distribution of outcomes, with its true mean and standard deviation.
 
-    `value` is the distribution of the values of events, if they have values. Mean and standard deviation of events are
-    of what ever happens; `Bandit.outcomes` has those of what happens within the window.
+    `value` is the distribution of the values of events, if they have values. The mean and standard deviation of events
+    count everything that ever happens; those of `Bandit.outcomes` count what happens within the window.
     """
 
     name: ArmName
@@ -107,6 +110,11 @@ def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
 def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
     """Student's t outcomes; the mean exists above 1 degree of freedom, the variance above 2."""
     degrees, location, scale = positive("degrees", degrees), real("location", location), positive("scale", scale)
+    if math.log2(scale) + _BITS / degrees > math.log2(LARGEST_OUTCOME):
+        raise OptionError(
+            f"`degrees` is {shown(degrees)} and `scale` {shown(scale)}; such outcomes can be beyond "
+            f"{LARGEST_OUTCOME:g}, so use more degrees of freedom or a smaller scale."
+        )
     mean = location if degrees > 1 else math.nan
     sd = scale * math.sqrt(degrees / (degrees - 2)) if degrees > 2 else math.inf
     return Arm(name="student_t", mean=mean, sd=sd, parameters=(location, scale, degrees))
@@ -121,11 +129,10 @@ def empirical(values: Iterable[float]) -> Arm:
 
 @constructor
 def events(rate: float, value: Arm | None = None, repeats: float = 0.0) -> Arm:
-    """Events after an assignment, such as purchases; the bandit's delays say when, its `window` how long they count.
+    """Events after an assignment, such as purchases; the bandit has their delays, and the `window` in which they count.
 
-    A unit has events with probability `rate`: one, and `repeats` more on average (their number is geometric). Each
-    event has its own delay and, if `value` is given, its own value, such as
-    ``events(0.1, value=arms.lognormal(3, 1))``.
+    A unit has events with probability `rate`: one event, and `repeats` more on average (a geometric number). Each event
+    has its own delay and, if `value` is given, its own value, such as ``events(0.1, value=arms.lognormal(3, 1))``.
     """
     rate, more = probability("rate", rate), real("repeats", repeats)
     if more < 0:

@@ -30,8 +30,8 @@ class Bandit:
     window : int, optional
         For arms of events: the number of steps after an assignment in which its events count.
     measure : {"indicator", "count", "sum"}, optional
-        What of the events within the window is the outcome: whether there is one, their number, or the sum of their
-        values. By default the sum if they have values, otherwise the indicator.
+        The outcome: whether there is an event within the window, the number of events, or the sum of their values. By
+        default the sum if they have values, otherwise the indicator.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Bandit:
 
     @property
     def means(self) -> dict[Label, float]:
-        """The true mean of each arm; of events, within the window."""
+        """The true mean of each arm; for events, within the window."""
         return {label: arm.mean for label, arm in self.outcomes.items()}
 
     def delay(self, label: Label) -> Delay:

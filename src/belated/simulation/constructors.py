@@ -36,7 +36,7 @@ class Constructed:
 
 
 def _comparable(value: object) -> object:
-    """Return what is equal if values are: NaN, as the mean of a Cauchy distribution, is the same as another NaN."""
+    """Return a key for comparing values in which NaN, as the mean of a Cauchy distribution, equals another NaN."""
     if isinstance(value, np.ndarray):
         return value.tobytes()
     return None if isinstance(value, float) and value != value else value

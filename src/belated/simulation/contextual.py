@@ -26,7 +26,7 @@ Slope = float | ByArm[float]
 class ContextualBandit:
     """A simulated experiment whose arms differ by segment, and whose outcomes may depend on covariates.
 
-    Policies learn in each segment on its own; ``policy.pooled()`` does not look at segments.
+    Policies learn separately in each segment; a ``policy.pooled()`` does not look at segments.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class ContextualBandit:
     slopes : mapping from covariate to float, or to a mapping from arm to float, optional
         What one unit of a covariate adds to an outcome.
     arrival : mapping from covariate to float, optional
-        What one unit of a covariate adds to the log-odds that an outcome ever arrives. It has no effect on delays
-        without a share that never arrives.
+        What one unit of a covariate adds to the log-odds that an outcome ever arrives. It has no effect on an arm whose
+        outcomes all arrive.
 
     Examples
     --------
@@ -75,9 +75,11 @@ class ContextualBandit:
             if not isinstance(name, str) or not name:
                 raise OptionError(f"`covariates` has the name {name!r}; names must be text.")
             if not isinstance(values, Arm) or values.name == "events":
-                raise OptionError(f"`covariates[{name!r}]` is {shown(values)}; it must be such as arms.normal(0, 1).")
+                raise OptionError(
+                    f"`covariates[{name!r}]` is {shown(values)}; it must be a distribution, such as arms.normal(0, 1)."
+                )
         if self.covariates and self.window is not None:
-            raise OptionError("`covariates` are not for events, which depend on the arm and the segment alone.")
+            raise OptionError("`covariates` cannot be used with events, which depend on the arm and the segment alone.")
         for option, given in (("slopes", self.slopes), ("arrival", self.arrival)):
             _check_mapping(option, given, "covariates to numbers, such as {'age': 0.1}")
             unknown = [name for name in given if name not in self.covariates]
@@ -123,7 +125,7 @@ class ContextualBandit:
 
     @property
     def measure(self) -> Measure | None:
-        """What of the events is the outcome."""
+        """What the outcome counts of the events: "indicator", "count" or "sum"."""
         return self.parts[0].measure
 
     @cached_property

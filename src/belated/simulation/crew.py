@@ -19,7 +19,7 @@ Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 #: The number of tasks submitted before the first is done; enough to keep any cluster busy.
-_AHEAD = 256
+_TASKS_AHEAD = 256
 
 
 def run(
@@ -44,14 +44,14 @@ def run(
             if bar:
                 bar.show(0)
             while len(results) < total:
-                for each in islice(waiting, _AHEAD - len(under_way)):
+                for each in islice(waiting, _TASKS_AHEAD - len(under_way)):
                     under_way[crew.submit(task, *each)] = each
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                     results[under_way[future]] = _result(future)
                     del under_way[future]
                 if bar:
                     bar.show(len(results))
-    except KeyboardInterrupt:  # what ends later does not count, or nobody would know that it was stopped
+    except KeyboardInterrupt:  # later results do not count, so that the study is marked as stopped
         done = [future for future in under_way if future.done() and not future.cancelled()]
     finally:
         for future in under_way:

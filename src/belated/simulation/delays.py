@@ -38,11 +38,11 @@ class Delay(Constructed):
         return _LAWS[self.name].table(self)
 
     def censored(self, never: float) -> Delay:
-        """Return the same delays with this share of outcomes that never arrive; a second call replaces the share."""
+        """Return the same delays with a share of outcomes that never arrive; a second call replaces the share."""
         return replace(self, never=probability("never", never))
 
     def quantile(self, share: float) -> float:
-        """Return the delay, in steps, within which this share of the arriving outcomes arrives; perhaps infinite."""
+        """Return the delay, in steps, within which this share of the arriving outcomes arrives; it may be infinite."""
         steps, cumulative = self.table
         reached_after = _LAWS[self.name].reached_after
         reached = cumulative >= share * (cumulative[-1] if reached_after is None and len(cumulative) else 1.0)
@@ -54,7 +54,7 @@ class Delay(Constructed):
             return max(float(np.ceil(reached_after(share, *self.parameters))) - 1.0, 0.0)
 
     def share_within(self, steps: float) -> float:
-        """Return the share of outcomes that arrive within so many steps, of all including those that never do."""
+        """Return the share of outcomes that arrive within `steps`, out of all, also those that never arrive."""
         within = _LAWS[self.name].within
         if within is not None:
             return float(within(np.floor(steps), *self.parameters)) * (1 - self.never)
@@ -67,11 +67,11 @@ class Delay(Constructed):
 
 
 #: The number of tabulated delays if the tail has a formula, and the largest number if it has none.
-_HEAD = 1024
-_MOST = 1 << 22
+_TABULATED_DELAYS = 1024
+_MOST_DELAYS = 1 << 22
 
 #: Smaller probabilities are 0 for a uniform random number of 53 bits.
-_NOTHING = 2.0**-54
+_NEGLIGIBLE = 2.0**-54
 
 
 @constructor
@@ -140,18 +140,19 @@ def empirical(values: Iterable[float]) -> Delay:
 
 
 class DelayLaw(NamedTuple):
-    """What is known of delays of one kind; functions take what they say, and then the parameters.
+    """The functions of one kind of delays; each takes the argument named below, and then the parameters.
 
     Attributes
     ----------
     table : callable
         Returns the possible delays and their cumulative distribution function, as `Delay.table` does.
     within : callable or None
-        The share of delays of at most so many whole steps; None: the table has them all.
+        The share of delays that are at most a whole number of steps; None: the table has them all.
     reached_after : callable or None
         The time after which a share of the delays is over, before it is rounded; None: the table has them all.
     beyond : callable or None
-        The probability that a delay is longer than so many steps, if it can be tabled only as far as that is above 0.
+        The probability that a delay is longer than a number of steps, if delays can be tabulated only while this is
+        above 0.
     """
 
     table: Callable[[Delay], tuple[Array, Array]]
@@ -168,18 +169,18 @@ def _listed(delay: Delay) -> tuple[Array, Array]:
 
 def _head(delay: Delay) -> tuple[Array, Array]:
     """Tabulate the first delays of a law with a formula for all."""
-    steps, within = np.arange(_HEAD, dtype=np.float64), _LAWS[delay.name].within
-    return steps, np.ones(_HEAD) if within is None else within(steps, *delay.parameters)
+    steps, within = np.arange(_TABULATED_DELAYS, dtype=np.float64), _LAWS[delay.name].within
+    return steps, np.ones(_TABULATED_DELAYS) if within is None else within(steps, *delay.parameters)
 
 
 def _counted(delay: Delay) -> tuple[Array, Array]:
     """Tabulate delays until the remaining probability is 0."""
     end = 64
-    while _beyond(delay, np.array(float(end))) > _NOTHING:
+    while _beyond(delay, np.array(float(end))) > _NEGLIGIBLE:
         end *= 2
     steps = np.arange(end, dtype=np.float64)
     cumulative = 1 - _beyond(delay, steps)
-    kept = slice(np.searchsorted(cumulative, _NOTHING), np.searchsorted(cumulative, 1.0) + 1)
+    kept = slice(np.searchsorted(cumulative, _NEGLIGIBLE), np.searchsorted(cumulative, 1.0) + 1)
     return steps[kept], cumulative[kept]
 
 
@@ -191,12 +192,12 @@ def _beyond(delay: Delay, steps: Array) -> Array:
 
 def _bounded(delay: Delay) -> Delay:
     """Return the delay, or raise if it is too long for a table."""
-    if not _beyond(delay, np.array(float(_MOST))) <= _NOTHING:
-        raise OptionError(f"These delays are too long; they must be at most {_MOST:,} steps.")
+    if not _beyond(delay, np.array(float(_MOST_DELAYS))) <= _NEGLIGIBLE:
+        raise OptionError(f"These delays are too long; they must be at most {_MOST_DELAYS:,} steps.")
     return delay
 
 
-def _untabled(delay: Delay) -> tuple[Array, Array]:
+def _no_table(delay: Delay) -> tuple[Array, Array]:
     return np.empty(0), np.empty(0)
 
 
@@ -221,7 +222,7 @@ _LAWS: dict[DelayName, DelayLaw] = {
         reached_after=lambda share, shape, scale: scale * np.expm1(-np.log1p(-share) / shape),
     ),
     "lognormal": DelayLaw(
-        _untabled,
+        _no_table,
         within=lambda steps, location, scale: special.ndtr((np.log(steps + 1) - location) / scale),
         reached_after=lambda share, location, scale: np.exp(location + scale * special.ndtri(share)),
     ),

@@ -45,7 +45,7 @@ _KEYS = (
     *("horizon", "horizons", "replications", "seed", "estimators", "targets", "intervals", "level", "maturing"),
 )
 
-#: The keys of a bandit without and with segments, and those of both.
+#: The keys of a bandit without segments, of one with segments, and the keys that both have.
 _PLAIN, _CONTEXTUAL = ("arms", "delay", "window", "measure"), ("segments", "covariates", "slopes", "arrival")
 _COMMON = ("delay", "window", "measure")
 
@@ -84,7 +84,7 @@ class Description:
 def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Description:
     """Read a description from a TOML file."""
     content = read_toml(path)
-    with _at(""):  # errors name keys of the file, not options of a command
+    with _place_in_errors(""):  # errors name keys of the file, not options of a command
         return description_from(content, needs_horizon=needs_horizon)
 
 
@@ -109,7 +109,7 @@ def description_from(table: Mapping[str, object], *, needs_horizon: bool = True)
     if ("horizon" in table) == ("horizons" in table) and (needs_horizon or "horizon" in table):
         raise OptionError("The description must have exactly one of `horizon` and `horizons` at the top level.")
     bandit = _any_bandit_from({key: table[key] for key in (*_PLAIN, *_CONTEXTUAL) if key in table})
-    horizons = _each(table, "horizons", lambda name, given: whole(name, given, least=1)) or ()
+    horizons = _checked_list(table, "horizons", lambda name, given: whole(name, given, least=1)) or ()
     if "horizon" in table:
         horizons = (whole("horizon", table["horizon"], least=1),)
     return Description(
@@ -118,9 +118,9 @@ def description_from(table: Mapping[str, object], *, needs_horizon: bool = True)
         horizons=horizons,
         replications=whole("replications", table.get("replications", 1000), least=1),
         seed=whole("seed", table.get("seed", 0), least=0),
-        estimators=_each(table, "estimators", lambda name, given: one_of(name, given, ESTIMATORS)),
-        targets=_each(table, "targets", lambda name, given: _target(name, given, bandit)),
-        intervals=_each(table, "intervals", lambda name, given: one_of(name, given, INTERVALS)),
+        estimators=_checked_list(table, "estimators", lambda name, given: one_of(name, given, ESTIMATORS)),
+        targets=_checked_list(table, "targets", lambda name, given: _target(name, given, bandit)),
+        intervals=_checked_list(table, "intervals", lambda name, given: one_of(name, given, INTERVALS)),
         level=fraction("level", table.get("level", 0.95)),
         maturing=_truth("maturing", table.get("maturing", True)),
     )
@@ -142,7 +142,7 @@ def bandit_from(table: object, place: str = "") -> Bandit:
         if "delay" in arm:
             late[label] = _make(Delay, arm["delay"], f"{where}.delay")
     events = {"window": table.get("window"), "measure": table.get("measure")}
-    with _at(place):
+    with _place_in_errors(place):
         if "delay" not in table:
             return Bandit(outcomes, late, **events)
         common = _make(Delay, table["delay"], f"{inside}delay")
@@ -172,7 +172,7 @@ def _any_bandit_from(table: Mapping[str, object]) -> AnyBandit:
         bandits[label] = bandit_from(common | own, where)
         if "share" in entry:
             shares[label] = entry["share"]
-    with _at("segments"):
+    with _place_in_errors("segments"):
         plain = ContextualBandit(bandits, shares or None)
     covariates = _by_label(table.get("covariates", {}), "covariates")
     slopes = _by_label(table.get("slopes", {}), "slopes")
@@ -216,15 +216,15 @@ def _make(kind: type[Made], given: object, where: str | None) -> Made:
     constructors, changes = CONSTRUCTORS[kind.__module__], _CHANGES.get(kind, {})
     table = _check_keys(given, where, needed=("name",))
     offered = [name for name in constructors if name != "own" or table["name"] == name]  # no file can hold a function
-    with _at(where):
+    with _place_in_errors(where):
         name = one_of("name", table["name"], offered)
     parameters = dict(inspect.signature(constructors[name]).parameters)
-    function = {"function": _as_is} if parameters.pop("function", None) else {}  # stands in for one that no table holds
+    function = {"function": _as_is} if parameters.pop("function", None) else {}  # no table can hold a function
     needed = [option for option, parameter in parameters.items() if parameter.default is parameter.empty]
     _check_keys(table, where, needed, known=("name", *parameters, *changes))
     inside = f"{where}." if where else ""
     options = {key: _READ.get(key, _as_is)(table[key], inside + key) for key in parameters if key in table}
-    with _at(where):
+    with _place_in_errors(where):
         thing = constructors[name](**options, **function)
         for key in changes.keys() & table.keys():
             thing = changes[key](thing, table[key])
@@ -258,11 +258,11 @@ def _shares(given: object, where: str) -> _ByLabel:
     }
 
 
-def _looking(policy: Policy, given: object) -> Policy:
+def _read_by_segment(policy: Policy, given: object) -> Policy:
     return policy if _truth("by_segment", given) else policy.pooled()
 
 
-def _learning(policy: Policy, given: object) -> Policy:
+def _read_maturing(policy: Policy, given: object) -> Policy:
     return policy.matured() if _truth("maturing", given) else policy
 
 
@@ -275,7 +275,7 @@ def _truth(name: str, given: object) -> bool:
 #: Options that are set after construction, by type, and their defaults.
 _CHANGES: dict[type[Constructed], dict[str, Callable[[Any, Any], Constructed]]] = {
     Delay: {"never": Delay.censored},
-    Policy: {"batch": Policy.batched, "by_segment": _looking, "maturing": _learning},
+    Policy: {"batch": Policy.batched, "by_segment": _read_by_segment, "maturing": _read_maturing},
 }
 _USUAL: dict[str, float] = {"never": 0.0, "batch": 1, "by_segment": True, "maturing": False}
 
@@ -348,7 +348,7 @@ def _arm(name: str, given: object, known: Collection[Hashable], kind: str = "arm
     return matches[0]
 
 
-def _each(table: Mapping[str, object], key: str, check: Callable[[str, object], T]) -> tuple[T, ...] | None:
+def _checked_list(table: Mapping[str, object], key: str, check: Callable[[str, object], T]) -> tuple[T, ...] | None:
     """Return a list in a table with validated elements; None if there is none."""
     if key not in table:
         return None
@@ -380,7 +380,7 @@ def _check_keys(
 
 
 @contextmanager
-def _at(where: str | None) -> Iterator[None]:
+def _place_in_errors(where: str | None) -> Iterator[None]:
     """Add the place in the description to errors about options."""
     place = f"In `{where}`, " if where else ""
     try:

@@ -41,12 +41,12 @@ class OwnPolicy:
 
     def failure(self, count: Array, total: Array, step: int) -> PolicyError:
         """Call a compiled policy once more, to show its result in the error."""
-        return self._wrong(self._given(count.copy(), total.copy(), step), step)
+        return self._invalid_answer(self._users_function(count.copy(), total.copy(), step), step)
 
     def _ask(self, count: Array, total: Array, step: int) -> Array:
         """Call a user's plain function, and check its result."""
         try:
-            answer = self._given(count, total, step)
+            answer = self._users_function(count, total, step)
         except Exception as error:
             raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
         try:
@@ -55,17 +55,17 @@ class OwnPolicy:
         except ValueError:  # rows of uneven length
             p = np.empty(0)
         if p.ndim != 1 or not is_distribution(p, self.n_arms):
-            raise self._wrong(answer, step)
+            raise self._invalid_answer(answer, step)
         return np.asarray(p)
 
     @property
-    def _given(self) -> PolicyFunction:
+    def _users_function(self) -> PolicyFunction:
         """The user's own function; no other policy can fail."""
         if self.policy.function is None:
             raise PolicyError(f"The policy {self.policy!r} has no function.")
         return self.policy.function
 
-    def _wrong(self, answer: object, step: int) -> PolicyError:
+    def _invalid_answer(self, answer: object, step: int) -> PolicyError:
         shown = one_line(repr(answer.tolist() if isinstance(answer, np.ndarray) else answer), 200)
         must = f"it must be {self.n_arms} probabilities that sum to 1"
         return PolicyError(f"The policy returned {shown} at step {step}; {must}.")

@@ -23,9 +23,9 @@ class Policy(Constructed):
     """A rule for choosing the next arm: a pure function of the arrived counts, totals and the step.
 
     `batch` is the number of steps that share one decision. During `burn_in`, arms are equally likely; it is a number of
-    steps, or below 1 a share of the horizon. In a bandit with segments, a policy learns in each segment on its own, and
-    steps are those of the segment; see `pooled`. Of events, a policy knows those so far: an assignment counts at once,
-    with 0 until its events happen; see `matured`.
+    steps, or below 1 a share of the horizon. In a bandit with segments, a policy learns separately in each segment, and
+    counts the steps of the segment; see `pooled`. If outcomes are events, a policy knows the events so far: an
+    assignment counts at once, as 0 until its events happen; see `matured`.
     """
 
     name: PolicyName
@@ -49,7 +49,7 @@ class Policy(Constructed):
         """Return the same policy, but one that learns from the maturing estimate of events, not from events so far.
 
         An arm's average is then its estimate for the whole window, and its count the number of closed windows that
-        would be as good. Each decision reads all events so far; in long runs, decide in batches.
+        would be as informative. Each decision reads all events so far; in long runs, decide in batches.
         """
         return replace(self, maturing=True)
 

@@ -332,7 +332,7 @@ class PolicyTable(Table):
     def _columns(self) -> list[Column]:
         study = self.study
         # by arm, or in a contextual bandit by segment and arm
-        gaps = (np.nanmax(study.means, axis=-1, keepdims=True) - study.means).ravel()
+        gaps = (np.fmax.reduce(study.means, axis=-1, keepdims=True) - study.means).ravel()
         regrets = {h: m[:, :, ASSIGNED] @ gaps for h, m in study.moments.items()}
         rows = {
             h: m[:, :, [ASSIGNED, ARRIVED]].reshape(len(m), -1, len(study.arms), 2).sum(axis=1)

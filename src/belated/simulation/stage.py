@@ -81,7 +81,7 @@ class Stage:
                 experiment.Steps(start + 1, stop + 1),
                 self.experiment,
                 self.own.function,
-                None,  # one log is soon played: compiling it for two arms would take longer than it saves
+                None,  # one log takes little time: compiling the kernel for two arms would take longer than it saves
                 self.desk,
                 self.calendar,
                 experiment.BlockRows(
@@ -183,7 +183,7 @@ def kernel_rule(arms: tuple[Label, ...], policy: Policy, horizon: int) -> experi
         parameters = np.array([shares[label] for label in arms])
     elif kind != experiment.OWN:
         c, decay, *rest = policy.parameters
-        # as a floor no more than 1 / K; as what all but the best share, so that the best is never less likely
+        # a floor is at most 1 / K; the others' common share at most (K - 1) / K, so that the best arm stays likeliest
         most = 1 / n_arms if policy.name.startswith("thompson") else (n_arms - 1) / n_arms
         share = _shares(c, decay, most, horizon)
         if kind == experiment.EPSILON_GREEDY:

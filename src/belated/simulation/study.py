@@ -29,14 +29,14 @@ from belated.simulation.simulate import check, check_horizon
 from belated.simulation.views import TargetLike, View
 
 #: The duration of one task in nanoseconds: long enough for little overhead, short enough to stop quickly.
-_TASK = 5e7
+_TASK_NANOSECONDS = 5e7
 
 #: The approximate duration of a step in nanoseconds, for slow policies and for the others; what a log of each run adds.
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 _STEP_COST, LOG_COST = 10, 1000
 
 #: The largest number of replications; each stores half a kilobyte.
-_MOST = 10_000_000
+_MOST_RUNS = 10_000_000
 
 #: A horizon, and the first and last replication; what a task returns: arrays by replication, and seconds.
 Piece = tuple[int, int, int]
@@ -72,7 +72,7 @@ def study(  # noqa: PLR0913
     replications : int
         The number of runs at each horizon. Run r is ``simulate(bandit, policy, horizon, seed, replication=r)``.
     estimators : sequence of str, optional
-        By default all; of events whose windows are open, those that have no outcome model.
+        By default all; for events whose windows are open, those without an outcome model.
     targets : list
         Each is an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients for a policy or
         any linear combination. By default every arm, and every contrast with the first arm. With segments, these are
@@ -115,8 +115,8 @@ def study(  # noqa: PLR0913
     if workers is not None:
         whole("workers", workers, least=1)
     runs, seed = whole("replications", replications, least=2), whole("seed", seed, least=0)
-    if runs > _MOST:
-        raise OptionError(f"{argument('replications')} is {shown(replications)}; it must be at most {_MOST:,}.")
+    if runs > _MOST_RUNS:
+        raise OptionError(f"{argument('replications')} is {shown(replications)}; it must be at most {_MOST_RUNS:,}.")
     if isinstance(wait, bool) or not isinstance(wait, (int, float, np.number)) or not wait >= 0:
         raise OptionError(f"`wait` is {shown(wait)}; it must be a number of steps, 0 or more.")
     if estimators is None:
@@ -125,7 +125,7 @@ def study(  # noqa: PLR0913
     for interval in view.intervals if maturing and bandit.window is not None else ():
         check_interval(interval, binary=False, subject="Windows are open, and `intervals` contains")
     step = step_cost(bandit, policy)
-    sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in lengths}
+    sizes = {h: max(1, min(int(_TASK_NANOSECONDS / (h * step)), math.ceil(runs / 4))) for h in lengths}
     # all horizons progress together
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())

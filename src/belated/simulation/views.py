@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from belated.base.checks import fraction, one_of
+from belated.base.checks import NO_DIFFERENCE, fraction, one_of
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.text import one_line, shown
@@ -119,6 +119,14 @@ def true_value(bandit: AnyBandit, target: Target) -> float:
     """Return the true value of a target; only arms in it need a mean."""
     weights, means = cell_weights(bandit, target), bandit.mean_matrix
     return float(weights[weights != 0] @ means[weights != 0])
+
+
+def true_distance(bandit: AnyBandit, target: Target, null: float) -> float:
+    """Return how far the true value of a target is above the null; 0 if no further than rounding takes it."""
+    weights = cell_weights(bandit, target)
+    terms = (weights * bandit.mean_matrix)[weights != 0]
+    distance = true_value(bandit, target) - null
+    return 0.0 if abs(distance) <= NO_DIFFERENCE * (abs(null) + float(np.abs(terms).sum())) else distance
 
 
 def cell_weights(bandit: AnyBandit, target: Target) -> Array:

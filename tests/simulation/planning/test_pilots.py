@@ -78,7 +78,7 @@ def test_pilots_that_say_too_little_are_refused():
 def test_segments_that_are_not_told_apart_are_said():
     bandit = bl.ContextualBandit(dict.fromkeys(("DE", "FR"), bl.Bandit({"A": bl.arms.normal(), "B": bl.arms.normal()})))
     fitted = bl.pilot(bl.simulate(bandit, bl.policies.uniform(), 200))
-    assert any("segments are not told apart" in note for note in fitted.notes)
+    assert any("segments are not kept apart" in note for note in fitted.notes)
 
 
 @pytest.mark.parametrize("measure", ["indicator", "count", "sum"])
@@ -102,6 +102,31 @@ def test_a_pilot_of_events_has_their_rates_numbers_delays_and_values(measure):
     assert fitted.bandit.delay(own).quantile(0.3) == pytest.approx(bandit.delay(own).quantile(0.3), rel=0.15)
     plan = bl.plan(fitted, half_width=4 * est.contrast("B", "A").std_error, replications=40, wait=0)
     assert plan.reached
+
+
+@pytest.mark.parametrize(("measure", "cap"), [("count", 1.5), ("sum", 4.0)])
+def test_a_pilot_of_events_below_a_cap_has_capped_outcomes(measure, cap):
+    arm = bl.arms.events(0.3, bl.arms.lognormal(1.0, 1.5), 0.8)
+    bandit = bl.Bandit({"A": arm, "B": arm}, bl.delays.geometric(100), window=300, measure=measure)
+    log = bl.simulate(bandit, bl.policies.uniform(), 20_000, seed=1)
+    capped, est = bl.pilot(log.capped(cap)).bandit, bl.estimate(log.capped(cap), "mean")
+    assert capped.measure == "sum"
+    for arm in "AB":
+        assert capped.means[arm] == pytest.approx(est.arm(arm).estimate, rel=0.03)
+        outcome = np.minimum(log.events.totals(len(log))[log.code == "AB".index(arm)], cap)
+        assert outcome.std() < capped.outcomes[arm].sd < 1.25 * outcome.std()
+        assert bl.pilot(log).bandit.means[arm] > 1.4 * capped.means[arm]
+
+
+def test_a_pilot_says_that_its_events_were_recorded_late():
+    given = {"unit": [0, 1, 2, 3], "age": [1, 1, 1, 1]}
+    options = {"window": 5, "assigned_at": list(range(10)), "as_of": 20}
+    prompt = bl.Log.of_events(["A", "B"] * 5, "uniform", given, **options)
+    late = bl.Log.of_events(["A", "B"] * 5, "uniform", given, **options, lag=3)
+    said = "Events of the pilot were recorded up to 3 steps late; the plan knows them at once: wait 3 steps longer."
+    assert said in bl.pilot(late).notes
+    assert said not in bl.pilot(prompt).notes
+    assert said in bl.plan(late, half_width=0.5, replications=40, wait=0).notes
 
 
 def test_a_pilot_of_too_few_events_is_refused():

@@ -10,6 +10,7 @@ import belated as bl
 N = bl.arms.normal
 LATE = bl.Bandit({"A": N(0), "B": N(0.5)}, {"A": bl.delays.pareto(0.5).censored(0.2), "B": bl.delays.geometric(50)})
 PROMPT = bl.Bandit({"A": N(0), "B": N(0.3)})
+FALLING = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.2)})
 RATES = bl.Bandit({"A": bl.arms.bernoulli(0.1), "B": bl.arms.bernoulli(0.2)})
 UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 
@@ -58,6 +59,8 @@ def test_the_same_seed_gives_the_same_plan():
         ({"half_width": 0.1, "assurance": 0.9, "replications": 40}, "`assurance` is 0.9; 40 simulated"),
         ({"half_width": 2, "bandit": RATES}, "`half_width` is 2; outcomes are 0 or 1, so it must be below 1"),
         ({"power": 0.8, "null": 0.3}, "equals the null"),
+        ({"power": 0.8, "null": 0.3 + 5e-17}, "equals the null"),
+        ({"power": 0.8, "null": -0.1, "target": ("B", "A"), "bandit": FALLING}, "equals the null, -10 points"),
         ({"half_width": 0.1, "wait": -1}, "`wait` is -1"),
         ({"half_width": 0.1, "wait": "long"}, "`wait` is 'long'"),
         ({"half_width": 0.1, "patience": 0.5}, "`patience` is 0.5"),

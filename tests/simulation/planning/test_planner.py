@@ -68,3 +68,12 @@ def test_events_need_fewer_assignments_if_open_windows_count_and_none_more_if_al
     a, b = bandit.means.values()
     textbook = 2 * 1.96**2 * (a * (1 - a) + b * (1 - b)) / 0.06**2
     assert patient.horizon == pytest.approx(textbook, rel=0.1)
+
+
+@pytest.mark.parametrize(("half_width", "delay", "least", "most"), [(5, 0, 8, 10), (1e9, 0, 8, 9), (3, 400, 408, 420)])
+def test_a_plan_is_no_shorter_or_longer_than_where_experiments_begin_to_have_intervals(half_width, delay, least, most):
+    bandit = bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(1)}, bl.delays.constant(delay))
+    plan = bl.plan(bandit, bl.policies.uniform(), half_width=half_width, wait=0, replications=400, workers=1)
+    assert plan.reached
+    assert least <= plan.horizon <= most
+    assert 0.8 * plan.horizon < plan.low < plan.horizon < plan.high < 1.2 * plan.horizon

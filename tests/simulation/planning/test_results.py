@@ -42,6 +42,7 @@ def test_a_plan_goes_everywhere():
     assert plan.to_pandas()["horizon"][0] > plan.horizon
     about = json.loads(plan.to_json())
     assert about["wait"] == 300
+    assert all(row["days"] == pytest.approx(row["total"] / 100, abs=0.01) for row in about["waits"])
     assert about["curve"][0]["half_width"] > 0.25 > about["curve"][-1]["half_width"]
     assert [row["choice"] for row in about["waits"] if row["wait"] in (0, 300)] == ["", "planned"]
     widths = plan.curve.to_dict()["half_width"]

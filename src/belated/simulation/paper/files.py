@@ -92,7 +92,8 @@ def _csv(rows: Sequence[PaperRow]) -> str:
 def _page(paper: Paper, differences: list[Difference], version: str) -> str:
     z = np.abs([d.z for d in differences])
     studies = paper.studies.values()
-    quantities = list(dict.fromkeys(d.quantity for d in differences))
+    quantities = dict.fromkeys(d.quantity for d in differences)
+    by_quantity = {q: np.array([abs(d.z) for d in differences if d.quantity == q]) for q in quantities}
     return page(
         "belated.simulation.paper",
         "paper.html",
@@ -110,8 +111,7 @@ def _page(paper: Paper, differences: list[Difference], version: str) -> str:
         largest=f"{z.max(initial=0.0):.1f}",
         by_quantity=[
             {"name": q, "compared": len(part), "within": int((part <= 2).sum()), "largest": f"{part.max():.1f}"}
-            for q in quantities
-            for part in [np.array([abs(d.z) for d in differences if d.quantity == q])]
+            for q, part in by_quantity.items()
         ],
         figures=[{"name": n, "caption": FIGURES[n].caption, "alt": _alt(FIGURES[n])} for n in paper.figures],
         differences=[

@@ -1,4 +1,4 @@
-"""The simulation study of Shi, Wang and Wu (ICML 2023), whole, beside what its authors recorded.
+"""The whole simulation study of Shi, Wang and Wu (ICML 2023), beside the numbers that its authors recorded.
 
 Two arms with N(mu, 1) outcomes under epsilon-greedy with eps_t = t^-1/2 after a burn-in of a tenth
 of the horizon; half of arm 1's outcomes never come. `as_published` follows the authors' code:
@@ -166,7 +166,7 @@ class Paper:
 
     @cached_property
     def cells(self) -> list[PaperCell]:
-        """What every estimator made of every scenario at every horizon."""
+        """The results of every estimator in every scenario at every horizon."""
         return [
             self.cell(scenario, horizon, estimator)
             for scenario, runs in self.studies.items()
@@ -245,7 +245,7 @@ class Quantity:
 
 @dataclass(frozen=True, eq=False)
 class PaperCell:
-    """What one estimator made of one scenario at one horizon."""
+    """The results of one estimator in one scenario at one horizon."""
 
     scenario: Scenario
     horizon: int

@@ -24,10 +24,10 @@ from belated.base.text import Unit, in_unit, one_line, percent, shown
 from belated.simulation.performance import Performance
 
 #: So many simulated experiments must be expected to fall short of a share of experiments for it to be measured.
-_SHORT = 5
+_LEAST_FALLING_SHORT = 5
 
 #: If a larger share of runs has no interval, the mean over the others is not used.
-_MISSING = 0.05
+_MOST_MISSING = 0.05
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class HalfWidth(Goal):
             p, reach = self.assurance, math.sqrt(self.assurance * (1 - self.assurance) / runs)
             below, above = _quantile(widths, max(p - reach, 0.0)), _quantile(widths, p + reach)
             value, error = _quantile(widths, p), (above - below) / 2 if math.isfinite(above) else math.inf
-        elif missing > _MISSING:
+        elif missing > _MOST_MISSING:
             value = error = math.inf
         else:
             finite = widths[np.isfinite(widths)]
@@ -318,8 +318,8 @@ def read_goal(
 
 
 def _share(name: str, value: object, replications: int) -> float:
-    """Return a share of experiments that so many simulated ones can measure."""
-    share, most = fraction(name, value), 1 - _SHORT / replications
+    """Return a share of experiments, if the number of simulated experiments can measure it; otherwise raise."""
+    share, most = fraction(name, value), 1 - _LEAST_FALLING_SHORT / replications
     if share > most:
         raise OptionError(
             f"{argument(name)} is {shown(value)}; {replications:,} simulated experiments can measure up to {most:.6g}; "

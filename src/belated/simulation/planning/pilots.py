@@ -13,6 +13,7 @@ from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
+from belated.log.durations import length_text
 from belated.log.events import Events, ages_of
 from belated.log.log import Log
 from belated.simulation import arms, delays, policies
@@ -20,7 +21,7 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 
 #: With fewer outcomes of an arm, the plan has a note.
-_FEW = 30
+_FEW_OUTCOMES = 30
 
 #: The size of the sample of delays that represents an arm's Kaplan-Meier curve.
 _DELAYS = 2000
@@ -65,7 +66,7 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     if not len(held):
         raise LogError("The log has no rows at its as-of time.")
     code, arrived = held.code[existing], held.arrived[existing]
-    waited, pace = _waited(held, existing, arrived)
+    waited, pace = _delays_so_far(held, existing, arrived)
     dated = held.clock.unit is not None
     day = _DAY * held.clock.per_second if dated else None
     daily = None if per_day is None else positive("per_day", per_day)
@@ -76,17 +77,22 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     bandit, few = _fitted(held, existing, waited, pace)
     if held.segment_column is not None:
         notes.append(
-            "The pilot's segments are not told apart: its arms are those of all segments together. If its policy "
+            "The pilot's segments are not kept apart: its arms are those of all segments together. If its policy "
             "looked at segments, describe a ContextualBandit instead."
         )
     if held.capping is not None:
         notes.append(f"In the pilot, {held.capping.note(arrived.sum())}")
     if few:
-        notes.append(f"Some arms have fewer than {_FEW} {_kind(held)}s: {', '.join(few)}.")
+        notes.append(f"Some arms have fewer than {_FEW_OUTCOMES} {_kind(held)}s: {', '.join(few)}.")
     if held.events is None and not arrived.all():
         notes.append("Outcomes later than the longest delay in the pilot are assumed never to arrive.")
     if held.events is not None and not arrived.any():
         notes.append("No window has closed yet; events later than those of the pilot are assumed never to happen.")
+    if held.events is not None and held.events.lag:
+        lag = length_text(held.clock, held.events.lag)
+        notes.append(
+            f"Events of the pilot were recorded up to {lag} late; the plan knows them at once: wait {lag} longer."
+        )
     shares = _shares(held, existing, code)
     return Pilot(
         bandit=bandit,
@@ -149,15 +155,15 @@ def _kind(log: Log) -> str:
 
 def _fitted(log: Log, existing: Array | slice, waited: Array, pace: float) -> tuple[Bandit, list[str]]:
     """Return a bandit with the outcomes and delays of each arm, and which arms have few."""
-    code, outcome, arrived, events = log.code[existing], log.outcome[existing], log.arrived[existing], log.events
-    known = code[arrived] if events is None else log.code[events.row[ages_of(log).counts]]
+    code, outcome, arrived, events = log.code[existing], log.outcome[existing], log.arrived[existing], _happened(log)
+    known = code[arrived] if events is None else log.code[events.row]
     outcomes, late, few = {}, {}, []
     for k, (label, n) in enumerate(zip(log.arms, np.bincount(known, minlength=len(log.arms)).tolist(), strict=True)):
         if n < 2:
             raise LogError(
                 f"Arm {one_line(repr(label))} has {count(n, _kind(log))}; a plan needs at least two of every arm."
             )
-        if n < _FEW:
+        if n < _FEW_OUTCOMES:
             few.append(f"{one_line(label)} has {n}")
         if events is not None:
             outcomes[label], late[label] = _events(log, events, k, pace)
@@ -174,10 +180,21 @@ def _outcomes(values: Array) -> arms.Arm:
     return arms.bernoulli(float(values.mean())) if np.isin(values, (0, 1)).all() else arms.empirical(values)
 
 
+def _happened(log: Log) -> Events | None:
+    """Return the events so far; below a cap, those that add to a capped total, with what they add as their values."""
+    events, cap = log.events, log.cap
+    if events is None:
+        return None
+    value = events.capped(cap)
+    kept = ages_of(log).counts & ((value != 0) | (cap is None))
+    measure = events.measure if cap is None else "sum"
+    return events._replace(row=events.row[kept], age=events.age[kept], value=value[kept], measure=measure)
+
+
 def _events(log: Log, events: Events, arm: int, pace: float) -> tuple[arms.Arm, delays.Delay]:
     """Return the events of an arm and their delays in steps; each counts 1 / R, R the rows that reached its age."""
     exposed = ages_of(log)
-    own = exposed.counts & (log.code[events.row] == arm)
+    own = log.code[events.row] == arm
     row, age, value = events.row[own], events.age[own], events.value[own]
     reached = np.sort(exposed.age[log.code[exposed.rows] == arm])
     share = 1 / (len(reached) - np.searchsorted(reached, age))
@@ -197,7 +214,7 @@ def _window(events: Events, pace: float) -> int:
     return max(round(events.window * pace), 1)
 
 
-def _waited(log: Log, existing: Array | slice, arrived: Array) -> tuple[Array, float]:
+def _delays_so_far(log: Log, existing: Array | slice, arrived: Array) -> tuple[Array, float]:
     """Return each row's delay, or its age if the outcome is missing, in the clock's units; and assignments per unit."""
     assigned, first = log.assigned_numbers[existing], log.first_assignment
     since = (assigned - first).astype(np.float64)

@@ -24,7 +24,7 @@ from belated.simulation.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, P
 from belated.simulation.planning.results import Plan
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check, check_horizon
-from belated.simulation.views import TargetLike, is_binary, read_known_target, true_value
+from belated.simulation.views import TargetLike, is_binary, read_known_target, true_distance
 
 
 def plan(  # noqa: PLR0913
@@ -116,7 +116,7 @@ def plan(  # noqa: PLR0913
         raise OptionError(f"{argument('patience')} is {shown(patience)}; it must be 1 or more (steps per assignment).")
     most = check_horizon("max_horizon", max_horizon)
     maturing = bool(maturing) and source.bandit.window is not None
-    distance = true_value(source.bandit, wanted) - goal.null
+    distance = true_distance(source.bandit, wanted, goal.null)
     notes = source.notes
     if target is None:
         notes += (f"No target was given; this plan is for {one_line(wanted.name)}, the second arm minus the first.",)

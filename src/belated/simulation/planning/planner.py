@@ -35,10 +35,13 @@ _MULTIPLES = (0.25, 1.0, 4.0)
 _AS_GOOD, _PRECISION = 0.005, 0.01
 
 #: Multiples of the horizon at which the curve is shown.
-_CURVE = (0.125, 0.25, 0.5, 2.0)
+_CURVE_MULTIPLES = (0.125, 0.25, 0.5, 2.0)
 
 #: Horizons whose logarithms differ by less are close enough for a linear approximation.
-_NEAR = 0.15
+_NEARLY_LINEAR = 0.15
+
+#: A smaller correction of the logarithm of the horizon is the last; where experiments have no interval, it is this one.
+_STEP = 0.03
 
 #: The largest number of corrections of the horizon.
 _REFINEMENTS = 4
@@ -218,8 +221,8 @@ class Planner:
                 proxy.gap(self.runner.rough(h, w)[1]) for h, w in ((half, before), (horizon, before), (horizon, wait))
             ]
             slope = (gaps[1] - gaps[0]) / math.log(horizon / half)
-            if all(map(math.isfinite, gaps)) and slope > FLATTEST and abs(gaps[2] - gaps[1]) < _NEAR * slope:
-                self.roots[wait] = Root(root.horizon * math.exp((gaps[1] - gaps[2]) / slope), slope, reached=True)
+            if all(map(math.isfinite, gaps)) and slope > FLATTEST and abs(gaps[2] - gaps[1]) < _NEARLY_LINEAR * slope:
+                self.roots[wait] = Root(root.horizon * math.exp((gaps[1] - gaps[2]) / slope), reached=True)
                 return
         self._root(wait, horizon)
 
@@ -242,15 +245,25 @@ class Planner:
             runs = runner.runs(horizon, enough if math.isfinite(enough) else math.inf, _LAST_BUDGET)
             point = runner.measure(horizon, wait, runs)[0]
             gap, error = goal.gap(point), goal.gap_error(point) / slope
-            move = min(max(-gap / slope, -0.5), 0.5)
-            needed = min(max(horizon * math.exp(move), self._least), self.most)
-            if abs(move) <= max(0.03, error) or needed in (self._least, self.most):
+            has_value = math.isfinite(gap)  # else there is no distance, only a direction
+            move = min(max(-gap / slope, -0.5), 0.5) if has_value else _STEP
+            floor = max(self._least, self._without_value(wait) + 1)
+            needed = min(max(horizon * math.exp(move), floor), self.most)
+            if has_value and needed == floor and horizon < floor * math.exp(_STEP):
+                needed = horizon
+            if needed == self.most or (has_value and (abs(move) <= max(_STEP, error) or needed == horizon)):
                 break
-        return Root(needed, slope, needed < self.most or gap >= 0), error
+        return Root(needed, reached=needed < self.most or gap >= 0), error
+
+    def _without_value(self, wait: float) -> int:
+        """Return the longest horizon so far at which too many experiments have no interval; 0 without any."""
+        goal = self.runner.goal
+        known = (point for (_, waited), (point, _) in self.runner.points.items() if waited == wait)
+        return max((point.horizon for point in known if math.isinf(goal.gap(point))), default=0)
 
     def _slope(self, rough: Callable[[int], Point], horizon: float) -> float:
         """Simulate the curve around a horizon, and return the slope of the goal's scale there."""
-        lengths = {round(multiple * horizon) for multiple in _CURVE}
+        lengths = {round(multiple * horizon) for multiple in _CURVE_MULTIPLES}
         gaps = {h: self.runner.goal.gap(rough(h)) for h in sorted(lengths) if self._least <= h <= self.most}
         gaps[round(horizon)] = self.runner.goal.gap(rough(round(horizon)))
         near = {h: gap for h, gap in gaps.items() if h > 0.4 * horizon and math.isfinite(gap)}

@@ -113,19 +113,19 @@ class Plan(Table):
             if not math.isfinite(last.value):
                 at_last, further = "target often has no interval", ", so the number that reaches it is unknown"
             if math.isfinite(self.horizon):
-                further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
+                further = f"; about {_rounded(self.horizon)} assignments would be needed (extrapolated)"
             return (
                 f"The goal is not reached within {self.max_horizon:,} assignments, at which the {at_last}{further}. "
                 f"The goal: {goal}."
             )
-        between = f" ({_about(self.low, self._width)} to {_about(self.high, self._width)})"
+        between = f" ({_rounded(self.low, self._width)} to {_rounded(self.high, self._width)})"
         between = between if math.isfinite(self._width) else ""
         waited = f"then wait {_steps(self.wait)}" if self.wait else "without waiting after the last one"
         days = ""
         if self.per_day is not None and math.isfinite(self.wait):
             after = f" and {_days(self.wait / self.per_day)} of waiting" if self.wait else ""
             days = f", that is {_days(self.horizon / self.per_day)}{after} at {self.per_day:,.4g} assignments per day"
-        return f"About {_about(self.horizon, self._width)} assignments{between}, {waited}{days}: {goal}."
+        return f"About {_rounded(self.horizon, self._width)} assignments{between}, {waited}{days}: {goal}."
 
     @property
     def _width(self) -> float:
@@ -188,7 +188,7 @@ class Plan(Table):
         soonest = min((o for o in self.options if o.reached), key=lambda o: o.horizon + o.wait, default=self._chosen)
         if self.reached and soonest.wait != self.wait:
             waited = f"a wait of {_steps(soonest.wait)}" if soonest.wait else "no wait"
-            notes.insert(0, f"The earliest result needs {_about(soonest.horizon)} assignments and {waited}.")
+            notes.insert(0, f"The earliest result needs {_rounded(soonest.horizon)} assignments and {waited}.")
         if self.reached:
             near = min(self.curve.points, key=lambda p: (abs(math.log(p.horizon / self.horizon)), -p.replications))
             spread = self.goal.spread_text(near)
@@ -242,7 +242,7 @@ def _whole(number: float) -> int | float:
     return round(number) if math.isfinite(number) else number
 
 
-def _about(number: float, width: float = math.nan) -> str:
+def _rounded(number: float, width: float = math.nan) -> str:
     """Return a number rounded to the precision of a Monte Carlo interval of this width, but to a digit of its own."""
     if not math.isfinite(number):
         return "∞"

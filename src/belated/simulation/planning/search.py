@@ -16,10 +16,13 @@ from belated.simulation.planning.goals import Goal, Point
 _LEAP = 16.0
 FLATTEST, STEEPEST = 0.02, 2.0
 
-#: The initial slope: between those of a policy that hardly explores and of one that only explores.
+#: The initial slope: between the slopes of a policy that hardly explores and of one that only explores.
 DEFAULT_SLOPE = 0.35
 
 _MOST_STEPS = 24
+
+#: The relative distance from the goal's horizon at which the search ends.
+_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -30,20 +33,15 @@ class Root:
     ----------
     horizon : float
         The number of assignments; if the goal was not reached, an extrapolation, perhaps infinite.
-    slope : float
-        The slope of the goal's scale against the logarithm of the horizon.
     reached : bool
     """
 
     horizon: float
-    slope: float
     reached: bool
 
 
-def solve(
-    measure: Callable[[int], Point], goal: Goal, guess: float, least: int, most: int, tolerance: float = 0.01
-) -> Root:
-    """Find the smallest horizon at which `measure` reaches the goal, to a relative `tolerance`."""
+def solve(measure: Callable[[int], Point], goal: Goal, guess: float, least: int, most: int) -> Root:
+    """Find the smallest horizon at which `measure` reaches the goal, to 1%."""
     gaps: dict[int, float] = {}
     horizon = int(min(max(guess, least), most))
     for _ in range(_MOST_STEPS):
@@ -56,9 +54,9 @@ def solve(
             slope = _slope(gaps, most)
             lacking = -gaps[most] / slope
             beyond = most * math.exp(lacking) if slope > FLATTEST and lacking < 30 else math.inf
-            return Root(beyond, slope, reached=False)
+            return Root(beyond, reached=False)
         if above == least:
-            return Root(least, _slope(gaps, least), reached=True)
+            return Root(least, reached=True)
         if above is None or below is None:
             at = max(gaps) if above is None else min(gaps)
             step = -gaps[at] / _slope(gaps, at) if math.isfinite(gaps[at]) else math.log(4)
@@ -71,12 +69,12 @@ def solve(
         else:
             slope, root = math.nan, math.sqrt(below * above)
         near = min((below, above), key=lambda h: abs(math.log(h / root)))
-        close = abs(math.log(near / root)) < tolerance and math.isfinite(slope)
+        close = abs(math.log(near / root)) < _TOLERANCE and math.isfinite(slope)
         if close or above - below <= 1:
-            return Root(root if close else above, _slope(gaps, near), reached=True)
+            return Root(root if close else above, reached=True)
         horizon = min(max(round(root), below + 1), above - 1)
     nearest = max(gaps) if above is None else above
-    return Root(nearest, _slope(gaps, nearest), reached=above is not None)
+    return Root(nearest, reached=above is not None)
 
 
 def _slope(gaps: dict[int, float], horizon: int) -> float:
