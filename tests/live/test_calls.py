@@ -60,7 +60,7 @@ def test_what_is_no_list_is_refused_in_a_sentence(store, wrong):
 @pytest.mark.parametrize("wrong", [("x",), ("x", 1, "", None, False, 9), None, ()])
 def test_what_is_no_outcome_is_refused_before_anything_is_stored(store, wrong):
     exp = create(store)
-    with pytest.raises(bl.OptionError, match="Outcome 1 is not one; give a Tell, or a tuple of unit and value"):
+    with pytest.raises(bl.OptionError, match="Outcome 1 cannot be read; give a Tell, or a tuple of unit and value"):
         exp.tell_many([("x", 1), wrong])
     assert exp.status().parked == 0
 

@@ -91,7 +91,7 @@ def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
     replies = exp.ask_many(f"later {i}" for i in range(50))
     assert {reply.arm for reply in replies} <= {"A", "C"}
     assert replies[0].probabilities == {"A": 0.9, "B": 0, "C": 0.1}
-    with pytest.raises(bl.live.LiveError, match="dropped, which is for good"):
+    with pytest.raises(bl.live.LiveError, match="dropped and cannot come back"):
         exp.resume_arm("B")
     with pytest.raises(bl.OptionError, match="choose a new name"):
         exp.add_arm("B")
@@ -117,7 +117,7 @@ def test_segments_and_arms_are_added_in_flight(place):
     exp.add_segment("IT", reason="a new shop")
     with pytest.raises(bl.OptionError, match="'IT', which the experiment has already"):
         exp.add_segment("IT")
-    with pytest.raises(bl.OptionError, match="'all', a word of the answers"):
+    with pytest.raises(bl.OptionError, match="'all', a name that answers use themselves"):
         exp.add_segment("all")
     assert other.ask("i1", "IT").probabilities == pytest.approx({"A": 1 / 3, "B": 1 / 3, "C": 1 / 3})
     after = stored(exp)[-1]

@@ -138,7 +138,7 @@ def test_what_was_refused_unseen_is_sent_again_in_any_case(stub):
     stub.acts = [problem(503, "overloaded", retry_after="0")]
     assert connect(stub).call("POST", "/x", {}, repeatable=False).status == 200
     stub.acts = ["drop"]
-    with pytest.raises(bl.live.StorageError, match="may have been done all the same; look before"):
+    with pytest.raises(bl.live.StorageError, match="may have been done nevertheless; check before"):
         connect(stub).call("POST", "/x", {}, repeatable=False)
 
 
@@ -221,7 +221,7 @@ def test_a_reply_of_something_else_is_an_error_in_a_sentence(stub, content):
         connection.call("GET", "/x")
     with pytest.raises(bl.live.LiveError, match="code 400"):
         connection.call("GET", "/x")
-    with pytest.raises(bl.live.StorageError, match="is not JSON; is it belated"):
+    with pytest.raises(bl.live.StorageError, match="is not JSON; check that the address"):
         connection.call("GET", "/x").json()
 
 

@@ -35,7 +35,7 @@ def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monke
         assert exp.status().version == 1  # while the policy is waited for
         assert exp.ask("y").probabilities == {"A": 0.25, "B": 0.75}
         ticking.join()
-        assert exp.status().problem == "The policy has not answered for 0.3 seconds."
+        assert exp.status().problem == "The policy has not returned for 0.3 seconds."
         assert exp.tick().number == 1
         assert called == [1, 2]
         assert "still running" in exp.status().problem
@@ -65,6 +65,15 @@ def test_what_a_policy_may_not_return_is_a_sentence(said, words):
 
     with pytest.raises(bl.PolicyError, match=words):
         decide(bl.policies.own(policy), "AB", [0, 1], Knowledge(1, (0.0, 0.0), (0.0, 0.0)), 100)
+
+
+def test_fixed_shares_are_those_among_the_arms_that_are_offered():
+    policy, known = bl.policies.fixed({"A": 0.25, "B": 0.25, "C": 0.5, "D": 0.0}), Knowledge(1, (0.0,) * 4, (0.0,) * 4)
+    assert decide(policy, "ABCD", [0, 1, 2, 3], known, 100) == [0.25, 0.25, 0.5, 0.0]
+    assert decide(policy, "ABCD", [0, 2], known, 100) == pytest.approx([1 / 3, 0.0, 2 / 3, 0.0])
+    nothing = bl.policies.fixed({"A": 0.0, "B": 0.0, "C": 1.0})
+    with pytest.raises(bl.PolicyError, match="shares of the arms that are offered are all 0"):
+        decide(nothing, "ABC", [0, 1], Knowledge(1, (0.0,) * 3, (0.0,) * 3), 100)
 
 
 @pytest.mark.parametrize("policy", [bl.policies.ucb(), bl.policies.epsilon_greedy(), bl.policies.thompson_normal()])
@@ -134,7 +143,7 @@ def test_a_function_that_does_not_answer_is_called_again_only_after_it_has_ended
         go_on.wait(30)
         return "late"
 
-    with pytest.raises(PolicyError, match=r"has not answered for 0\.01 seconds"):
+    with pytest.raises(PolicyError, match=r"has not returned for 0\.01 seconds"):
         answer_of(stuck)
     with pytest.raises(PolicyError, match="is still running"):
         answer_of(stuck)

@@ -65,7 +65,7 @@ def test_a_setup_that_was_altered_is_said_in_a_sentence():
     [
         (["DE", "DE"], "must be 1 to 50 different names"),
         ([], "must be 1 to 50 different names"),
-        (["DE", "all"], "has 'all', a word of the answers"),
+        (["DE", "all"], "has 'all', a name that answers use themselves"),
         (["DE", ""], "has 0 characters"),
     ],
 )

@@ -18,7 +18,7 @@ def test_a_number_is_the_first_53_bits_of_a_keyed_hash():
     assert uniforms(SALT, []) == []
 
 
-@pytest.mark.parametrize("chances", [(0.3, 0.7, 0.0), (0.0, 1.0), (1 / 3,) * 3, (0.25, 0.0, 0.75)])
+@pytest.mark.parametrize("chances", [(0.3, 0.7, 0.0), (0.0, 1.0), (1 / 3,) * 3, (0.25, 0.0, 0.75), (*(0.1,) * 10, 0.0)])
 def test_the_arm_is_the_first_whose_cumulative_probability_exceeds_the_number(chances):
     sums = cumulative(chances)
     for number in [0.0, 0.25, 0.3, 1 / 3, 2 / 3, 1 - 2**-53, *uniforms(SALT, UNITS)]:

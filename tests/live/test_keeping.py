@@ -56,6 +56,19 @@ def test_a_backup_does_not_replace_itself(shop):
         bl.live.restore(shop[1], shop[1], replace=True)
 
 
+def test_a_link_to_a_store_stays_one(shop, tmp_path):
+    """If the link were replaced, the store that it leads to would stay as it is, with what was erased since."""
+    path, copy = shop
+    link = tmp_path / "link.belated"
+    link.symlink_to(path)
+    with bl.live.open(path, ticking=False) as store:
+        store.experiment("x").ask("new")
+    assert bl.live.restore(copy, link, replace=True) == 0
+    assert link.is_symlink()
+    with bl.live.open(path, ticking=False) as store:
+        assert not store.experiment("x").ask("new").repeated
+
+
 def test_a_backup_that_is_read_only_is_restored(shop, monkeypatch):
     path, copy = shop
     copy.chmod(0o400)
@@ -83,7 +96,7 @@ def test_a_place_that_cannot_be_is_a_sentence(shop):
     with pytest.raises(bl.live.StorageError, match="cannot be opened: File name too long"):
         bl.live.open("x" * 300)
     shutil.copy(copy, path.with_name("other.belated"))
-    with pytest.raises(bl.live.StorageError, match="already there; say that it is to be replaced, with `replace`"):
+    with pytest.raises(bl.live.StorageError, match="exists already; to replace it, use `replace`"):
         bl.live.restore(copy, path.with_name("other.belated"))
 
 
@@ -109,7 +122,7 @@ def test_a_backup_under_load_restores_and_verifies(place):
     assert not list(place.folder.glob("*copy.belated[-.]*"))
     home = place.folder / "restored.belated" if place.kind != "postgres" else place.url
     if place.kind == "postgres":
-        with pytest.raises(bl.live.StorageError, match="say that they are to be replaced"):
+        with pytest.raises(bl.live.StorageError, match="to replace them, use"):
             bl.live.restore(path, home)
     assert bl.live.restore(path, home, replace=place.kind == "postgres") == 0
     with bl.live.open(home, ticking=False) as store:

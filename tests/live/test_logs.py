@@ -60,6 +60,17 @@ def test_an_answer_before_any_decision(place):
     assert again.to_json() == answer.to_json()
 
 
+@pytest.mark.parametrize("segments", [None, ["DE", "FR"]])
+def test_before_a_window_has_closed_the_log_of_closed_ones_has_no_rows(place, segments):
+    exp = place.create(outcome=bl.live.events("1h"), segments=segments)
+    exp.ask_many(["ada", "bob"], segments)
+    assert len(exp.log().log()) == 2
+    with pytest.raises(bl.LogError, match="No window of 1 hour has closed yet; the log has rows once one has"):
+        exp.log().closed().log()
+    place.clock.forward(3601)
+    assert len(exp.log().closed().log()) == 2
+
+
 @of_storages("a client has no rows, only streams of them")
 def test_a_stream_is_a_table_with_every_probability_and_without_units(place):
     exp = place.create(arms=["A", "B"], policy=bl.policies.fixed({"A": 0.25, "B": 0.75}))

@@ -9,8 +9,13 @@ import pytest
 from engines import _parameter
 
 import belated as bl
+from belated.live import asking, postgres
 from belated.live.asking import ask
+from belated.live.changing import Author, set_arm
 from belated.live.postgres import _LOCK, _prepare_plans
+from belated.live.records import Tell
+from belated.live.schema import next_transaction
+from belated.live.telling import tell
 from belated.reading.live_logs import PLACES
 
 FETCHED = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = 'decision'"
@@ -87,6 +92,19 @@ def test_a_store_that_is_opened_while_others_write_does_not_move_numbers(place):
     assert place.sql("select value from meta where key = 'offset'") == [("0",)]
 
 
+def test_rows_that_are_stored_while_a_store_is_opened_do_not_move_numbers(place, monkeypatch):
+    exp, units = place.create(), iter("abcdef")
+
+    def highest(session):
+        exp.ask(next(units))
+        return next_transaction(session)
+
+    monkeypatch.setattr(postgres, "next_transaction", highest)
+    place.open()
+    assert exp.ask("a").repeated
+    assert place.sql("select value from meta where key = 'offset'") == [("0",)]
+
+
 def test_rows_of_another_server_are_below_new_ones(place):
     exp = place.create()
     highest = 10**6 << PLACES
@@ -115,4 +133,47 @@ def test_an_outcome_that_is_parked_while_its_unit_is_asked_is_adopted_after_a_st
     exp.stop()
     exp.tick()
     assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
+    assert exp._store.verify().clean
+
+
+def test_a_change_that_waited_for_another_is_noted_after_it(place):
+    """Its transaction may have begun before that of the other, and have the lower number."""
+    exp = place.create(arms=["A", "B", "C"])
+    store, other = place.open(), place.again()
+    with store.storage.writing() as session:
+        other.pause_arm("A")
+        set_arm(session, "button", "A", "offered", store.find_policy, Author("Ada", ""))
+    assert [each.what for each in exp.changes()][2:] == ["pause arm", "resume arm"]
+    assert store.verify().clean
+
+
+@pytest.mark.parametrize("outcome", [bl.live.real(), bl.live.events("1h", "sum")])
+def test_a_correction_counts_whichever_transaction_began_first(place, outcome):
+    exp = place.create(outcome=outcome)
+    other = place.again()
+    exp.ask("ada")
+    with exp._store.storage.writing() as session:
+        other.tell("ada", 5)
+        assert [each.status for each in tell(session, "button", [Tell("ada", 2, correct=True)])] == ["corrected"]
+    place.clock.forward(3601)
+    assert sum(exp.tick().totals) == 2
+    log = exp.log()
+    assert (log.closed() if outcome.is_events else log).log().outcome.tolist() == [2]
+    assert exp._store.verify().clean
+
+
+def test_a_unit_that_is_erased_while_it_is_asked_is_a_new_one(place, monkeypatch):
+    """Another server may erase it after the ask has seen that it is there, and before it reads its decision."""
+    exp = place.create()
+    other, find = place.again(), asking._find
+    exp.ask("ada")
+
+    def found(*arguments):
+        monkeypatch.setattr(asking, "_find", find)
+        assert other.erase("ada")
+        return find(*arguments)
+
+    monkeypatch.setattr(asking, "_find", found)
+    assert [each.repeated for each in exp.ask_many(["ada", "bob"])] == [False, False]
+    assert exp.status().asked == 3
     assert exp._store.verify().clean

@@ -104,7 +104,7 @@ def test_a_change_whose_reply_is_lost_is_made_once_and_says_that_it_may_have_bee
         for change in (lambda: exp.set_policy(bl.policies.fixed({"A": 0.5, "B": 0.5})), lambda: exp.add_arm("C")):
             exp.status()
             proxy.drops = iter([False, True] if "set_policy" in change.__code__.co_names else [True])
-            with pytest.raises(bl.live.StorageError, match="may have been done all the same; look before"):
+            with pytest.raises(bl.live.StorageError, match="may have been done nevertheless; check before"):
                 change()
     assert [change.what for change in place.again().changes()] == ["create", "start", "set policy", "add arm"]
 
@@ -158,11 +158,11 @@ def test_a_service_that_has_just_failed_is_not_waited_for(place, proxy, monkeypa
     with bl.live.open(proxy.url, token=place.served.token, retries=0, fallback="B") as store:
         exp = store.experiment("button")
         proxy.drops = iter([True, False, False])
-        monkeypatch.setattr(remote, "_REST", 3600.0)
+        monkeypatch.setattr(remote, "_FALLBACK_SECONDS", 3600.0)
         assert not exp.ask("x").logged
         assert not exp.ask("y").logged  # without asking
         assert (proxy.dropped, counts(place, "decision")) == (1, 1)
-        monkeypatch.setattr(remote, "_REST", 0.0)
+        monkeypatch.setattr(remote, "_FALLBACK_SECONDS", 0.0)
         assert exp.ask("y").logged
         assert exp.ask("z").probabilities == {"A": 0.5, "B": 0.5}
 
@@ -190,10 +190,10 @@ def test_a_name_is_one_part_of_the_path(place, name):
 
 def test_large_batches_are_sent_in_parts(place, monkeypatch):
     exp = place.create()
-    monkeypatch.setattr(wire, "_MANY", 7)
+    monkeypatch.setattr(wire, "_MOST_ITEMS", 7)
     units = [f"unit-{i}" for i in range(40)]
     assert [reply.unit for reply in exp.ask_many(units)] == units
-    monkeypatch.setattr(wire, "_LARGE", 200)
+    monkeypatch.setattr(wire, "_MOST_BYTES", 200)
     told = exp.tell_many([*((unit, 1) for unit in units), (units[0], 7)])
     assert [each.status for each in told] == ["new"] * 40 + ["refused"]
     assert exp.ask_many([]) == exp.tell_many([]) == []

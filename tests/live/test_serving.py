@@ -142,7 +142,7 @@ def test_one_process_serves_a_file_and_its_link_logs_in(place):
         connection.close()
         server.process.send_signal(signal.SIGINT)
         _, said = server.process.communicate(timeout=60)
-    assert "A file has one writer, so that one process serves it; use PostgreSQL for more." in said
+    assert "Only one process can serve a file; use PostgreSQL for more." in said
     assert server.link.partition("code=")[2] not in said
 
 

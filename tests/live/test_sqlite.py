@@ -91,6 +91,30 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
         bl.live.open(path)
 
 
+@pytest.mark.parametrize("comes", ["nothing", "another store"])
+def test_a_file_that_is_moved_while_it_is_open_takes_nothing(tmp_path, monkeypatch, comes):
+    """Its write-ahead log stays where it was: what is stored from then on would be in no file that anybody opens."""
+    path, other = tmp_path / "shop.belated", tmp_path / "other.belated"
+    monkeypatch.chdir(tmp_path)
+    with bl.live.open(path.name, ticking=False) as store:
+        monkeypatch.chdir(tmp_path.parent)  # a relative name is of the folder in which it was opened
+        exp = store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary()).start()
+        exp.ask("ada")
+        path.rename(other)
+        if comes == "another store":
+            path.write_bytes(b"")
+        for _ in range(2):
+            with pytest.raises(
+                bl.live.StorageError, match=r"shop.belated` was moved, replaced or removed while it was o"
+            ):
+                exp.ask("bob")
+        path.unlink(missing_ok=True)
+        other.rename(path)
+        assert not exp.ask("bob").repeated
+    with bl.live.open(path, ticking=False) as store:
+        assert [each.repeated for each in store.experiment("x").ask_many(["ada", "bob"])] == [True, True]
+
+
 def test_a_damaged_file_is_told(tmp_path):
     path = tmp_path / "shop.belated"
     with bl.live.open(path) as store:

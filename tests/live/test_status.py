@@ -27,6 +27,7 @@ def version(step, probabilities, steps=()):
 def test_a_status_has_the_probabilities_of_the_version():
     status = Status.of(snapshot(version(5, (0.25, 0.75))), asked=4, told=2, parked=1)
     assert (status.version, status.made_at, status.segments) == (3, moment(NOON), ())
+    assert status.to_dict()["made_at"] == moment(NOON).isoformat()
     assert status.arms == (("A", "offered", 0.25), ("B", "paused", 0.75))
     assert str(status).startswith("button: running, version 3, 4 units asked, 2 outcomes told, 1 outcome parked\n")
 
@@ -35,6 +36,7 @@ def test_a_draft_has_no_probabilities_yet():
     for segments in ((), ("DE", "FR")):
         status = Status.of(snapshot(segments=segments), asked=0, told=0, parked=0)
         assert (status.state, status.version, status.made_at) == ("draft", 0, None)
+        assert status.to_dict()["made_at"] is None
         assert status.arms == (("A", "offered", 0.0), ("B", "paused", 0.0))
         assert "parked" not in str(status)
 
@@ -54,7 +56,7 @@ def test_the_probability_of_an_arm_is_the_average_over_the_units_of_all_segments
 
 def test_a_problem_is_shown_with_what_it_means():
     status = Status.of(snapshot(version(5, (0.25, 0.75)), problem="It failed."), asked=4, told=2, parked=0)
-    assert "The last good version goes on serving: It failed." in str(status)
+    assert "The last good version stays in use: It failed." in str(status)
     assert status.to_dict()["problem"] == "It failed."
 
 

@@ -91,7 +91,7 @@ def test_outcomes_are_checked(store):
     for value, words in {7: "between 0 and 5", "1": "finite number", float("nan"): "finite number"}.items():
         with pytest.raises(bl.OptionError, match=words):
             exp.tell("x", value)
-    with pytest.raises(bl.OptionError, match="tells events apart"):
+    with pytest.raises(bl.OptionError, match="is only for events"):
         exp.tell("x", 1, key="order 1")
     said = exp.tell_many([("x", 10**400), ("x", 1, "", "yesterday"), ("x", True)])
     assert [each.status for each in said] == ["refused", "refused", "new"]
@@ -290,7 +290,7 @@ def test_threads_may_answer_while_others_ask(store):
 @pytest.mark.parametrize("wrong", [("x",), ("x", 1, "", None, False, 9), None, 7])
 def test_what_is_no_outcome_is_told(store, wrong):
     exp = create(store)
-    with pytest.raises(bl.OptionError, match="Outcome 1 is not one; give a Tell, or a tuple of unit and value"):
+    with pytest.raises(bl.OptionError, match="Outcome 1 cannot be read; give a Tell, or a tuple of unit and value"):
         exp.tell_many([("a", 1), wrong])
     assert exp.status().parked == 0
     assert exp.tell_many([{"unit": "a", "value": 1}])[0].status == "refused"

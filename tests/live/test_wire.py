@@ -52,8 +52,8 @@ def test_the_author_is_whose_token_it_is_unless_one_is_named():
 
 
 def test_batches_are_as_many_and_as_large_as_a_service_takes(monkeypatch):
-    monkeypatch.setattr(wire, "_MANY", 3)
-    monkeypatch.setattr(wire, "_LARGE", 20)
+    monkeypatch.setattr(wire, "_MOST_ITEMS", 3)
+    monkeypatch.setattr(wire, "_MOST_BYTES", 20)
     assert list(wire.batches([])) == []
     assert list(wire.batches(list("abcdefg"))) == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
     assert list(wire.batches(["ää", "öö", "üü"])) == [["ää", "öö"], ["üü"]]  # 8 bytes each
@@ -81,5 +81,5 @@ def test_a_unit_that_was_refused_raises_the_error_of_its_problem():
 
 @pytest.mark.parametrize("reply", [None, [], {}, {"unit": "x"}, "text", {"assigned_at": "noon"}])
 def test_a_reply_of_something_else_is_said_in_a_sentence(reply):
-    with pytest.raises(bl.live.StorageError, match="reply cannot be read; is it belated of the same version"):
+    with pytest.raises(bl.live.StorageError, match="reply cannot be read; use the same version"):
         wire.understood(wire.read_decision, reply)

@@ -230,7 +230,7 @@ def test_callers_with_one_item_get_its_result_and_share_commits_with_batches(gat
 
 
 def test_a_turn_that_submits_very_much_is_several_requests(gate, monkeypatch):
-    monkeypatch.setattr("belated.live.writer._MOST", 10)
+    monkeypatch.setattr("belated.live.writer._MOST_ROWS", 10)
     gate.open.set()
     writer = Writer(gate, lambda *_: None)
 

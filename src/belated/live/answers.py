@@ -1,4 +1,4 @@
-"""`LiveAnswer`: what an experiment says so far, as of a watermark."""
+"""`LiveAnswer`: the results of an experiment so far, as of a watermark."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class Counts:
     Attributes
     ----------
     asked, told, out, never, parked, corrected : int
-        Units that were decided; those whose outcome is known; those whose outcome is still out; those that will never
-        be told, because the experiment is closed; outcomes of units that were never asked; and corrected outcomes.
+        Units that were decided; units whose outcome is known; units whose outcome is still out; units whose outcome
+        will never be told, because the experiment is closed; outcomes of units that were never asked; and corrected
+        outcomes.
     """
 
     asked: int = 0
@@ -49,7 +50,7 @@ class Counts:
 
 
 class SegmentAnswer(NamedTuple):
-    """What an experiment says in one segment.
+    """The results of an experiment in one segment.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class SegmentAnswer(NamedTuple):
 
 
 class LiveAnswer(Table):
-    """What an experiment says so far; prints as the contrasts of the estimate and of the confidence sequence.
+    """The results of an experiment so far; prints as the contrasts of the estimate and of the confidence sequence.
 
     With segments, these are averages over the units so far, and the contrasts in each segment follow.
 
@@ -72,16 +73,16 @@ class LiveAnswer(Table):
     name : str
     counts : Counts
     as_of : datetime
-        The storage's time when the rows were read; of events, not after the experiment was closed.
+        The storage's time when the rows were read; for events, at most the time when the experiment was closed.
     watermark : int
-        Everything that was stored below it is part of the answer, nothing above it is.
+        Rows that the storage numbered below this are part of the answer, and no others.
     log : Log or Source or None
-        The log that was answered; None if there are no decisions.
+        The log that was analysed; None if there are no decisions.
     exclusions : dict
-        When a contrast's confidence sequence first excluded 0, by name; remembered whatever comes later.
+        The time at which a contrast's confidence sequence first excluded 0, by name; it is kept whatever comes later.
     warnings : tuple of str
     state : LogState
-        What the log was made of.
+        The stored rows from which the log was made.
     """
 
     def __init__(self, state: LogState, counts: Counts, exclusions: Mapping[str, dt.datetime] | None = None) -> None:
@@ -110,13 +111,13 @@ class LiveAnswer(Table):
             try:
                 self.estimate = estimate(log, level=self.setup.level)
                 self.sequence = sequence(log, **self.setup.sequence_options)
-            except (LogError, OptionError) as error:  # no window has begun; the policy was finer than segments
+            except (LogError, OptionError) as error:  # no window has begun, or the policy looked at more than segments
                 refused = [str(error)]
-        self.warnings = tuple(said + refused)
+        self.warnings = tuple(dict.fromkeys([*said, *refused]))
 
     @cached_property
     def segments(self) -> Mapping[Label, SegmentAnswer]:
-        """What it says in each segment, after small ones were merged; empty without segments."""
+        """The results in each segment, after small segments were merged; empty without segments."""
         from belated.sequences.sequence import sequence
 
         if self.estimate is None or self.log is None or not self.estimate.segments:
@@ -146,7 +147,7 @@ class LiveAnswer(Table):
         return None if self.log is None else diagnose(self.log)
 
     def report(self, path: str | Path) -> Path:
-        """Write a report: one HTML file, with the confidence sequence that was fixed at the creation."""
+        """Write a report: one HTML file, with the confidence sequence that was declared at the creation."""
         from belated.reports.rendering import report
 
         if self.log is None or self.estimate is None:
@@ -240,11 +241,11 @@ class LiveAnswer(Table):
         return json_text("live", self.to_dict())
 
 
-_SEGMENTS = "The first lines are averages over the units so far; the others are of one segment each."
+_SEGMENTS = "The first lines are averages over the units so far; the others are for one segment each."
 
 
 def _silent(answer: Answer) -> SequenceAnswer:
-    """Return what a sequence says that cannot be: nothing."""
+    """Return an infinite interval, for a question that no sequence answers."""
     from belated.sequences.answers import SequenceAnswer
 
     return SequenceAnswer(

@@ -9,7 +9,7 @@ from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.text import one_line
 from belated.live.design import Snapshot, snapshot, versions
 from belated.live.draws import choose, cumulative, uniforms
-from belated.live.errors import NotRunningError
+from belated.live.errors import CrossedError, NotRunningError
 from belated.live.records import Decision, make_decision, moment
 from belated.live.storage import Session
 from belated.live.telling import adopt
@@ -27,7 +27,7 @@ Places = dict[str, int] | None
 def ask(session: Session, name: str, asks: Sequence[UnitAsked]) -> list[Decision | BelatedError]:
     """Return the decision of each unit, in their order; new ones are inserted.
 
-    A unit that a stopped experiment does not take, or whose segment is not known, has an error in its place.
+    A unit that a stopped experiment does not take, or whose segment is unknown, gets an error in its place.
     """
     about = snapshot(session, name)
     about.check_takes_calls()
@@ -37,7 +37,7 @@ def ask(session: Session, name: str, asks: Sequence[UnitAsked]) -> list[Decision
     places: dict[str, int] = {}
     for unit, segment in pairs:
         if segment in numbers:
-            places.setdefault(unit, numbers[segment])  # the first counts, as it does between two asks
+            places.setdefault(unit, numbers[segment])  # the first segment of a unit counts, as it does between two asks
     units = [unit for unit, segment in pairs if segment in numbers]
     replies = iter(_ask(session, about, units, places) if units else [])
     return [next(replies) if segment in numbers else _unknown(about, segment) for _, segment in pairs]
@@ -54,14 +54,14 @@ def _ask(session: Session, about: Snapshot, units: Sequence[str], places: Places
     replies: list[Decision | BelatedError] = []
     for unit in units:
         replies.append(known[unit])
-        known[unit] = known[unit]._replace(repeated=True)  # for the next time that the batch has it
+        known[unit] = known[unit]._replace(repeated=True)  # if the unit is in the batch again
     return replies
 
 
 def _decide(session: Session, about: Snapshot, units: list[str], places: Places) -> dict[str, Decision]:
     """Insert decisions, unless others came first; return those of all units.
 
-    Most units are new, and looking for them first would take longer than to insert them.
+    Most units are new, so inserting them first is faster than looking them up.
     """
     rows = _draw(session, about, units, places)
     lost = session.add_new("decision", rows, unless="experiment, unit")
@@ -71,6 +71,8 @@ def _decide(session: Session, about: Snapshot, units: list[str], places: Places)
     known = _decisions(session, about, new, repeated=False)
     if lost:
         old = _find(session, about.id, [row[2] for row in rows if row[0] in lost])
+        if len(old) < len(lost):  # by another server, between the two statements
+            raise CrossedError("A unit was erased while it was asked; ask again.")
         known |= _decisions(session, about, old, repeated=True)
     return known
 
@@ -115,7 +117,7 @@ def _decisions(session: Session, about: Snapshot, rows: list[DecisionRow], *, re
 
 
 def _final(about: Snapshot, unit: str, places: Places) -> Decision | BelatedError:
-    """Return what a stopped experiment says to a new unit: the final arm, which is not logged."""
+    """Return the reply of a stopped experiment to a new unit: the final arm, which is not logged."""
     if about.final is None:
         return NotRunningError(f"{about.name!r} has stopped without a final arm, and takes no new units.")
     final = about.labels[about.final]

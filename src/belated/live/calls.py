@@ -1,4 +1,4 @@
-"""Calls: what callers give an experiment is checked here, and what the storage replies is read, however they wait."""
+"""Calls: checks of the arguments of asks and tells, and reading of the replies, for all ways of calling."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Refused = dict[int, Told]
 
 
 def several(name: str, values: Iterable[_Item]) -> Iterable[_Item]:
-    """Return values that are given together; raise if they are one value, or none."""
+    """Return an iterable of values; raise if a single value was given."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise OptionError(f"{argument(name)} is of type {type(values).__name__}; it must be a list.")
     return values
 
 
 def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str] | None) -> Sequence[UnitAsked]:
-    """Return units as text, with their segments if the experiment has them; raise if one cannot be.
+    """Return units as text, with their segments if the experiment has them; raise if one is invalid.
 
     Without a setup, it is not known whether it has them.
     """
@@ -68,7 +68,7 @@ def decisions(replies: list[Decision | BelatedError]) -> list[Decision]:
 
 
 def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[object, ...]]) -> tuple[list[Tell], Refused]:
-    """Return the tells whose parts are all possible, and why the others are refused."""
+    """Return the valid tells, and why the others are refused."""
     tells: list[Tell] = []
     refused: Refused = {}
     for place, each in enumerate(several("outcomes", outcomes)):
@@ -82,18 +82,18 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[object, ...]]) 
             unit = next(iter(each))
             refused[place] = Told(unit if isinstance(unit, str) else shown(unit), "refused", str(error))
         except TypeError:
-            raise OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.") from None
+            raise OptionError(f"Outcome {place} cannot be read; give a Tell, or a tuple of unit and value.") from None
     return tells, refused
 
 
 def read_tell(
     outcome: Outcome, unit: object, value: object, key: object = "", happened_at: object = None, correct: object = False
 ) -> Tell:
-    """Return a tell whose parts are all possible; raise if one is not."""
+    """Return a valid tell; raise if a part of it is invalid."""
     name, number = read_unit(unit), outcome.read(value)
     if key != "" and key is not None:
         if not outcome.is_events:
-            raise OptionError(f"{argument('key')} tells events apart; this outcome is not of events.")
+            raise OptionError(f"{argument('key')} is only for events; the outcomes of this experiment are not events.")
         read_text("key", key)
     when = None if happened_at is None else _read_time(happened_at)
     return make_tell((name, number, key or "", when, bool(correct)))
@@ -105,13 +105,13 @@ def _read_time(value: object) -> dt.datetime:
         raise OptionError(f"{argument('happened_at')} is of type {type(value).__name__}; it must be a datetime.")
     try:
         return moment(stamp(value))
-    except Exception:  # whatever a zone does; or a datetime that is none, such as pandas' NaT
+    except Exception:  # a time zone may raise anything; or it is pandas' NaT
         raise OptionError(f"{argument('happened_at')} is {shown(value)}; it must be a datetime of UTC.") from None
 
 
 def acknowledgements(said: list[Told], refused: Refused) -> list[Told]:
     """Return the acknowledgements of all outcomes, in the order in which they were given."""
-    for place, why in refused.items():  # in order: every one before it is at its place
+    for place, why in refused.items():  # in order, so that each one is at its place
         said.insert(place, why)
     return said
 

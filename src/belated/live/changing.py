@@ -1,17 +1,13 @@
-"""Changing: creation, states, arms and policies; each change has a time, an author and a reason, and is kept."""
+"""Changing: states, arms and policies; each change has a time, an author and a reason, and is kept."""
 
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Sequence
 
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
-from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
-from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
-from belated.live.draws import SALT
+from belated.live.design import MOST_ARMS, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.errors import ClosedError, DamagedError, LiveError, OutdatedError
 from belated.live.learning import nothing
 from belated.live.records import ArmState, ChangeKind, State, Version
@@ -21,7 +17,7 @@ from belated.simulation.policies import Policy
 
 
 class Author:
-    """Who changes something, and why; `seen` is how many changes the audit had when it was decided, if that counts."""
+    """Who makes a change, and why; `seen` is the number of changes when the change was decided upon, or None."""
 
     def __init__(self, author: str, reason: str, seen: int | None = None) -> None:
         self.author = read_text("author", author)
@@ -29,35 +25,12 @@ class Author:
         self.seen = seen
 
     def note(self, session: Session, experiment: int, what: ChangeKind, **detail: object) -> None:
-        """Add an entry to the audit."""
+        """Add an entry to the audit, after those that it has waited for: they may have begun later."""
         (key,) = session.new_ids(1)
+        if what != "erase":  # which waits for nobody
+            ((last,),) = session.run("select max(id) from change where experiment = ?", experiment)
+            key = max(key, (last or 0) + 1)
         session.add("change", [(key, experiment, what, json.dumps(detail), self.author, self.reason, session.now)])
-
-
-def create(
-    session: Session,
-    name: str,
-    *,
-    arms: Sequence[str],
-    segments: Sequence[str],
-    policy: Policy,
-    setup: Setup,
-    who: Author,
-) -> None:
-    """Insert an experiment that has not started."""
-    (key,) = session.new_ids(1)
-    salt = secrets.token_bytes(SALT)
-    row = (key, name, "draft", salt, setup.to_json(), None, None, session.now)
-    if not session.add("experiment", [row], unless="name"):
-        raise LiveError(f"There is already an experiment {one_line(repr(name))} in the store; choose another name.")
-    session.add("arm", [(key, number, label, "offered") for number, label in enumerate(arms)])
-    session.add("segment", [(key, number, label) for number, label in enumerate(segments)])
-    session.add("rule", [(key, 1, policy_text(policy), session.now)])
-    if setup.outcome.is_events:
-        session.run(schema.BY_TIME)
-    detail = {"segments": list(segments)} if segments else {}
-    fixed = setup.to_dict()
-    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), setup=fixed, **detail)
 
 
 def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> None:
@@ -78,7 +51,7 @@ def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> 
 
 
 def stop(session: Session, name: str, final: str | None, who: Author) -> None:
-    """Take no new units; those to come get the final arm, which is not logged."""
+    """Take no new units; later units get the final arm, which is not logged."""
     about = _held(session, name, who)
     if about.state != "running":
         raise LiveError(f"{name!r} is {about.state}; only a running experiment can be stopped.")
@@ -133,7 +106,7 @@ def set_arm(
     about = _changeable(session, name, who)
     arm = about.arm(label)
     if arm.state == "dropped":
-        raise LiveError(f"The arm {one_line(repr(label))} was dropped, which is for good; add a new one.")
+        raise LiveError(f"The arm {one_line(repr(label))} was dropped and cannot come back; add a new one.")
     if arm.state == state:
         return about.problem
     if state != "offered" and about.offered == (arm.number,):
@@ -148,7 +121,7 @@ _ARM_CHANGES: dict[ArmState, ChangeKind] = {"offered": "resume arm", "paused": "
 
 
 def set_policy(session: Session, name: str, policy: Policy, who: Author) -> str | None:
-    """Decide by another policy from now on; return what is wrong with it, if it fails."""
+    """Use another policy from now on; return what is wrong with it, if it fails."""
     about = _changeable(session, name, who)
     rule = _last_rule(session, about.id) + 1
     session.add("rule", [(about.id, rule, policy_text(policy), session.now)])

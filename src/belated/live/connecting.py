@@ -37,13 +37,13 @@ _PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _IDLE = 4.0
 
 #: Bytes that are read at a time.
-_PART = 1 << 20
+_READ_BYTES = 1 << 20
 
 #: The errors of problems, by the word that their type ends with.
 _ERRORS: dict[str, type[BelatedError]] = {kind: error for error, kinds in PROBLEMS for kind in kinds}
 
 #: Codes that say: later.
-_LATER = (408, 425, 429, 500, 502, 503, 504)
+_RETRY_CODES = (408, 425, 429, 500, 502, 503, 504)
 
 
 class ServiceReply(NamedTuple):
@@ -54,11 +54,13 @@ class ServiceReply(NamedTuple):
     body: bytes
 
     def json(self) -> JsonObject:
-        """Return the body as what JSON has."""
+        """Return the JSON body as Python values."""
         try:
             content: JsonObject = json.loads(self.body)
         except ValueError:
-            raise StorageError("The service's reply is not JSON; is it belated that answers there?") from None
+            raise StorageError(
+                "The service's reply is not JSON; check that the address is that of a belated service."
+            ) from None
         return content
 
 
@@ -147,7 +149,7 @@ class ServiceConnection:
             except (OSError, http.client.HTTPException) as error:
                 failure, wait, safe = self._lost(error, repeatable=repeatable), None, repeatable
             else:
-                if reply.status not in _LATER:
+                if reply.status not in _RETRY_CODES:
                     return _checked(reply)
                 failure, wait = _problem(reply), _retry_after(reply)
                 safe = repeatable or "#overloaded" in _member(reply, "type")
@@ -207,7 +209,7 @@ class ServiceConnection:
         return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._context)
 
     def _lost(self, error: Exception, *, repeatable: bool) -> StorageError:
-        doubt = "" if repeatable else " It may have been done all the same; look before you try again."
+        doubt = "" if repeatable else " It may have been done nevertheless; check before you try again."
         return StorageError(f"The service {self.name} did not answer: {_why(error)}.{doubt}")
 
 
@@ -217,7 +219,7 @@ def _read(response: http.client.HTTPResponse, file: BinaryIO | None) -> bytes:
         return response.read()
     file.seek(0)
     file.truncate()  # what an earlier try has left
-    while part := response.read(_PART):
+    while part := response.read(_READ_BYTES):
         try:
             file.write(part)
         except OSError as error:
@@ -291,11 +293,13 @@ def _token(token: str | None) -> str:
 
 
 def _checked(reply: ServiceReply) -> ServiceReply:
-    """Return a reply that is no problem, or one with which to go on; raise the error that it is."""
+    """Return a reply that is not an error, or is a problem that the caller handles; otherwise raise the error."""
     if reply.status < 300 or reply.status == 304 or (reply.status == 409 and _member(reply, "arm")):
         return reply
     if reply.status < 400:
-        raise LiveError(f"The service sends to another address (code {reply.status}), which the token does not follow.")
+        raise LiveError(
+            f"The service redirects to another address (code {reply.status}), to which the token is not sent."
+        )
     raise _problem(reply)
 
 
@@ -303,7 +307,7 @@ def _problem(reply: ServiceReply) -> Exception:
     """Return a problem as the error that a storage would raise."""
     detail = _member(reply, "detail") or f"The service answered with code {reply.status}."
     word = _member(reply, "type").rpartition("#")[2]
-    usual: type[Exception] = StorageError if reply.status in _LATER else LiveError
+    usual: type[Exception] = StorageError if reply.status in _RETRY_CODES else LiveError
     return problem_error(word, detail, usual)
 
 

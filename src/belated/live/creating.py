@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import getpass
+import json
+import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from belated.base.checks import whole
-from belated.base.errors import OptionError, argument
-from belated.live import changing
-from belated.live.calls import several
+from belated.base.text import one_line
+from belated.live import schema
 from belated.live.changing import Author
-from belated.live.deciding import check_policy
-from belated.live.design import MOST_ARMS, Setup, plan_setup, read_segments, read_text
+from belated.live.deciding import check_policy, policy_text
+from belated.live.design import MOST_ARMS, Setup, plan_setup, read_names, read_segments, read_text
+from belated.live.draws import SALT
+from belated.live.errors import LiveError
 from belated.live.outcomes import Outcome
 from belated.simulation.policies import Policy
 
@@ -33,15 +36,21 @@ class Creation(NamedTuple):
 
     def add(self, session: Session) -> None:
         """Insert the experiment, which has not started."""
-        changing.create(
-            session,
-            self.name,
-            arms=self.arms,
-            segments=self.segments,
-            policy=self.policy,
-            setup=self.setup,
-            who=self.who,
-        )
+        (key,) = session.new_ids(1)
+        row = (key, self.name, "draft", secrets.token_bytes(SALT), self.setup.to_json(), None, None, session.now)
+        if not session.add("experiment", [row], unless="name"):
+            name = one_line(repr(self.name))
+            raise LiveError(f"There is already an experiment {name} in the store; choose another name.")
+        policy = policy_text(self.policy)
+        session.add("arm", [(key, number, label, "offered") for number, label in enumerate(self.arms)])
+        session.add("segment", [(key, number, label) for number, label in enumerate(self.segments)])
+        session.add("rule", [(key, 1, policy, session.now)])
+        if self.setup.outcome.is_events:
+            session.run(schema.BY_TIME)
+        detail: dict[str, object] = {"arms": self.arms, "policy": json.loads(policy), "setup": self.setup.to_dict()}
+        if self.segments:
+            detail["segments"] = self.segments
+        self.who.note(session, key, "create", **detail)
 
 
 def plan_creation(  # noqa: PLR0913
@@ -61,11 +70,9 @@ def plan_creation(  # noqa: PLR0913
     author: str | None = None,
     reason: str = "",
 ) -> Creation:
-    """Return what the options of `Store.create` amount to; raise if one of them cannot be."""
+    """Return the setup that the options of `Store.create` describe; raise if an option is invalid."""
     read_text("name", name)
-    labels = [read_text("arms", arm) for arm in ([arms] if isinstance(arms, str) else several("arms", arms))]
-    if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_ARMS:
-        raise OptionError(f"{argument('arms')} must be 1 to {MOST_ARMS} different names.")
+    labels = read_names("arms", arms, MOST_ARMS)
     named = [] if segments is None else read_segments(segments)
     setup = plan_setup(
         labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,

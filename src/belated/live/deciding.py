@@ -1,4 +1,4 @@
-"""Deciding: from what is known to the probability of every arm, by the rule that simulations play."""
+"""Deciding: the probability of every arm from what is known, by the same policy code as in simulations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import replace
 from typing import Literal, TypeVar, TypeVarTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from belated.base.text import one_line
 from belated.live.errors import legible
 from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
-from belated.simulation.policies import Policy, PolicyFunction
+from belated.simulation.policies import Policy
 
 _Values = TypeVarTuple("_Values")
 _Result = TypeVar("_Result")
@@ -39,13 +38,12 @@ def policy_text(policy: Policy) -> str:
     return json.dumps(policy_to(policy))
 
 
-def policy_of(text: str, function: PolicyFunction | None = None) -> Policy:
-    """Return the policy of JSON that `policy_text` made; `function` is that of the user's own policy."""
+def policy_of(text: str) -> Policy:
+    """Return the policy of JSON that `policy_text` made; a policy of the user's own has no function then."""
     from belated.simulation.description import policy_from
 
     with legible("a policy"):
-        policy = policy_from(json.loads(text))
-    return replace(policy, function=function) if policy.name == "own" else policy
+        return policy_from(json.loads(text))
 
 
 def thompson_for(outcome: Outcome) -> Literal["thompson_beta", "thompson_normal"]:
@@ -84,7 +82,7 @@ def decide(
     Raises
     ------
     PolicyError
-        If the policy fails, or returns what is not a probability for each arm.
+        If the policy fails, or does not return a probability for each arm.
     """
     if not offered:
         raise PolicyError("No arm is offered.")
@@ -141,7 +139,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
     """Ask a user's own function."""
     if policy.function is None:
         raise PolicyError(
-            "The policy is a Python function, which no storage keeps; give it again with "
+            "The policy is a Python function, which is not stored; give it again with "
             "store.experiment(name, policy=bl.policies.own(...))."
         )
     try:
@@ -149,11 +147,13 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
         answer: Array = np.asarray(returned, dtype=np.float64)
     except PolicyError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a user's function does
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         what = f"{type(error).__name__}: {error}".rstrip(": ")
         raise PolicyError(f"The policy failed at step {step}: {what}.") from error
     if answer.ndim != 1:
-        raise PolicyError(f"The policy returned an array of shape {answer.shape}; it must be one probability an arm.")
+        raise PolicyError(
+            f"The policy returned an array of shape {answer.shape}; it must be one probability for each arm."
+        )
     return [float(each) for each in answer]
 
 
@@ -167,7 +167,7 @@ def answer_of(function: Callable[[*_Values], _Result], *values: *_Values) -> _Re
     """
     before = _stuck.get(id(function))
     if before is not None and before.is_alive():
-        raise PolicyError("The policy has not answered when it was last called, and is still running.")
+        raise PolicyError("The policy has not returned from its last call, and is still running.")
     _stuck.pop(id(function), None)
     said: list[_Result] = []
     raised: list[BaseException] = []
@@ -183,7 +183,7 @@ def answer_of(function: Callable[[*_Values], _Result], *values: *_Values) -> _Re
     thread.join(SECONDS)
     if thread.is_alive():
         _stuck[id(function)] = thread
-        raise PolicyError(f"The policy has not answered for {SECONDS:g} seconds.")
+        raise PolicyError(f"The policy has not returned for {SECONDS:g} seconds.")
     if raised:
         raise raised[0]
     return said[0]
@@ -198,6 +198,6 @@ def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list
     rule = kernel_rule(tuple(chosen), policy, horizon)
     p, first, second = (np.zeros(len(chosen)) for _ in range(3))
     known = experiment.Known(np.array(counts, float), np.array(totals, float), step)
-    memo = memo_of(rule, len(chosen))  # a new one: what it keeps would show in the last bits
+    memo = memo_of(rule, len(chosen))  # a new array: what an old one keeps would change the last bits
     bandit.decide(p, rule, known, experiment.Posterior(first, second), memo)
     return [float(each) for each in p]

@@ -1,4 +1,4 @@
-"""`Setup`: what is fixed when an experiment is created; `Snapshot`: what of it moves while it runs."""
+"""`Setup`: the settings that are fixed when an experiment is created; `Snapshot`: its state at one moment."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TICKS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What is fixed when an experiment is created, so that nothing of the analysis is chosen after looking.
+    """The settings that are fixed when an experiment is created, so that no choice of the analysis depends on outcomes.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Setup:
     every : int
         Asks and outcomes after which a version is made.
     seconds : float
-        Seconds after which one is made if anything is new.
+        The number of seconds after which a version is made if there is anything new.
     segmented : bool
         Whether units have segments.
     """
@@ -176,16 +176,24 @@ def read_units(values: list[str]) -> list[str]:
     return list(map(read_unit, values))
 
 
+def read_names(option: str, names: Sequence[str], most: int) -> list[str]:
+    """Return the names of arms or segments, which are different."""
+    listed = [names] if isinstance(names, str) else names
+    if isinstance(listed, bytes) or not isinstance(listed, Iterable):
+        raise OptionError(f"{argument(option)} is of type {type(names).__name__}; it must be a list.")
+    labels = [read_text(option, name) for name in listed]
+    if len(set(labels)) != len(labels) or not 1 <= len(labels) <= most:
+        raise OptionError(f"{argument(option)} must be 1 to {most} different names.")
+    return labels
+
+
 def read_segments(names: Sequence[str]) -> list[str]:
     """Return the names of segments, which are different, and not those that answers use themselves."""
-    listed = [names] if isinstance(names, str) else names
-    if not isinstance(listed, Iterable):
-        raise OptionError(f"{argument('segments')} is of type {type(names).__name__}; it must be a list.")
-    labels = [read_text("segments", name) for name in listed]
-    if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_SEGMENTS:
-        raise OptionError(f"{argument('segments')} must be 1 to {MOST_SEGMENTS} different names.")
+    labels = read_names("segments", names, MOST_SEGMENTS)
     for label in {ALL, MISSING}.intersection(labels):
-        raise OptionError(f"{argument('segments')} has {label!r}, a word of the answers; choose another name.")
+        raise OptionError(
+            f"{argument('segments')} has {label!r}, a name that answers use themselves; choose another one."
+        )
     return labels
 
 
@@ -252,9 +260,9 @@ class Snapshot:
 _SETUPS: dict[str, Setup] = {}
 
 _VERSION = "number, rule, step, watermark, made_at, offered, probabilities, counts, totals, steps, cause"
-_ONE = f"select {_VERSION} from version where experiment = ? and number = ?"
-_SOME = f"select {_VERSION} from version where experiment = ? and number in (?*)"
-_ALL = f"select {_VERSION} from version where experiment = ? order by number"
+_ONE_VERSION = f"select {_VERSION} from version where experiment = ? and number = ?"
+_SOME_VERSIONS = f"select {_VERSION} from version where experiment = ? and number in (?*)"
+_ALL_VERSIONS = f"select {_VERSION} from version where experiment = ? order by number"
 
 
 def snapshot(session: Session, name: str) -> Snapshot:
@@ -281,7 +289,7 @@ Served = tuple[tuple[ArmRow, ...], tuple[str, ...], Version | None]
 
 
 def _served(session: Session, key: int, latest: int | None, state: State, *, segmented: bool) -> Served:
-    """Return what is served; arms and segments of a running experiment change only with a new version."""
+    """Return the current state; arms and segments of a running experiment change only with a new version."""
     memory = session.known if state == "running" else None
     place = (key, latest or 0)
     if memory is not None and place in memory:
@@ -293,7 +301,7 @@ def _served(session: Session, key: int, latest: int | None, state: State, *, seg
     segments: list[Row] = []
     if segmented:
         segments = session.run("select label from segment where experiment = ? order by number", key)
-    versions = [] if latest is None else session.run(_ONE, key, latest)
+    versions = [] if latest is None else session.run(_ONE_VERSION, key, latest)
     version = _version(versions[0]) if versions else None
     served = tuple(ArmRow(*row) for row in rows), tuple(row[0] for row in segments), version
     if memory is not None:
@@ -305,12 +313,15 @@ def _served(session: Session, key: int, latest: int | None, state: State, *, seg
 
 def versions(session: Session, experiment: int, numbers: list[int] | None = None) -> list[Version]:
     """Return versions of an experiment: all, in order, or some."""
-    rows = session.run(_ALL, experiment) if numbers is None else session.run(_SOME, experiment, numbers)
+    if numbers is None:
+        rows = session.run(_ALL_VERSIONS, experiment)
+    else:
+        rows = session.run(_SOME_VERSIONS, experiment, numbers)
     return [_version(row) for row in rows]
 
 
 def add_version(session: Session, experiment: int, version: Version) -> bool:
-    """Insert a version; return whether it is there now: False if another one took its number."""
+    """Insert a version; return whether it was inserted: False if another version took its number."""
     session.known = None  # until it is committed, nobody may rely on it
     lists = (version.offered, version.probabilities, version.counts, version.totals, version.steps)
     rows = session.run(

@@ -12,8 +12,8 @@ from struct import unpack
 #: Bytes of a salt.
 SALT = 32
 
-#: What tells the hashes of erased units from those of draws.
-_ERASED = b"belated erasure "
+#: Distinguishes the hashes of erased units from those of draws.
+_ERASURE = b"belated erasure "
 
 
 def uniform(salt: bytes, unit: str) -> float:
@@ -45,5 +45,5 @@ def choose(u: float, sums: Sequence[float]) -> int:
 
 
 def erased_digest(salt: bytes, unit: str) -> bytes:
-    """Return a keyed hash by which an erased unit is found again in a backup, and by nobody without the salt."""
-    return blake2b(unit.encode(), digest_size=32, key=salt, person=_ERASED).digest()
+    """Return a keyed hash by which an erased unit can be found again in a backup, but only with the salt."""
+    return blake2b(unit.encode(), digest_size=32, key=salt, person=_ERASURE).digest()

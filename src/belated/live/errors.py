@@ -18,7 +18,7 @@ ProblemKind = Literal[
 
 
 class LiveError(BelatedError):
-    """A live experiment refuses what it was asked."""
+    """A live experiment refuses a request."""
 
 
 class UnknownExperimentError(LiveError):
@@ -34,27 +34,27 @@ class ClosedError(LiveError):
 
 
 class ContradictionError(LiveError):
-    """A unit was told another outcome before, and this one is not said to be a correction."""
+    """Another outcome was told before for this unit, and this one is not marked as a correction."""
 
 
 class OutdatedError(LiveError):
-    """The experiment was changed after what the change was decided upon."""
+    """Somebody else changed the experiment after this change was decided upon."""
 
 
 class StorageError(LiveError):
-    """The storage failed; what was asked is not acknowledged, and may be asked again."""
+    """The storage failed; the request is not acknowledged, and may be sent again."""
 
 
 class DamagedError(StorageError):
-    """What the storage holds cannot be read or used: it must be restored."""
+    """The content of the storage is damaged: restore a backup."""
 
 
 class CrossedError(StorageError):
-    """Transactions crossed, and the storage ended one of them; it can be tried again at once."""
+    """The storage ended a transaction that conflicted with another one; it can be tried again at once."""
 
 
 class OverloadedError(StorageError):
-    """Too many requests are waiting for the storage; what was asked is not stored, and may be asked again later."""
+    """Too many requests are waiting for the storage; this one is not stored, and may be sent again later."""
 
 
 class SchemaError(LiveError):
@@ -62,7 +62,7 @@ class SchemaError(LiveError):
 
 
 class AccessError(LiveError):
-    """The service does not know the token, or the token does not allow what was asked."""
+    """The service does not know the token, or the token does not allow the request."""
 
 
 #: The errors, special cases first, and the kinds of problems for which a client raises each. The first kind is the one
@@ -90,7 +90,7 @@ def legible(what: str) -> Iterator[None]:
         yield
     except LiveError:
         raise
-    except _ODD:
+    except _READING_ERRORS:
         raise DamagedError(
             f"The store is damaged: {what} cannot be read; restore a backup with `belated live restore`."
         ) from None
@@ -103,7 +103,7 @@ def unharmed(name: str) -> Iterator[None]:
         yield
     except BelatedError:
         raise
-    except _ODD as error:
+    except _READING_ERRORS as error:
         raise DamagedError(
             f"{name} is damaged: a value in it is not of its kind; check it with `belated live verify`, and restore a "
             "backup with `belated live restore`."
@@ -111,4 +111,4 @@ def unharmed(name: str) -> Iterator[None]:
 
 
 #: What happens to a value that is not of its kind.
-_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+_READING_ERRORS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)

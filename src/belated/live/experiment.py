@@ -42,7 +42,7 @@ class Experiment:
     ----------
     name : str
     setup : Setup
-        What was fixed at its creation.
+        The settings that were fixed when it was created.
     """
 
     def __init__(self, store: Store, about: Snapshot, changes: int | None = None) -> None:
@@ -64,12 +64,12 @@ class Experiment:
         ----------
         unit : str
         segment : str, optional
-            The unit's segment, if the experiment has segments. Asked again, the unit keeps its first one.
+            The unit's segment, if the experiment has segments. If the unit is asked again, it keeps its first segment.
         """
         return self.ask_many([unit], None if segment is None else [segment])[0]
 
     async def ask_async(self, unit: str, segment: str | None = None) -> Decision:
-        """Do what `ask` does, for callers of an event loop; if one is cancelled, its unit is decided all the same."""
+        """Do what `ask` does, for callers in an event loop; cancelling the caller does not cancel the decision."""
         return decided(await self._store.submit_one_async("ask", self.name, read_ask(self.setup, unit, segment)))
 
     def ask_many(self, units: Iterable[str], segments: Iterable[str] | None = None) -> list[Decision]:
@@ -84,7 +84,7 @@ class Experiment:
         return decisions(self._store.submit("ask", self.name, read_asks(self.setup, units, segments)))
 
     async def ask_many_async(self, units: Iterable[str], segments: Iterable[str] | None = None) -> list[Decision]:
-        """Do what `ask_many` does, for callers of an event loop."""
+        """Do what `ask_many` does, for callers in an event loop."""
         return decisions(await self._store.submit_async("ask", self.name, read_asks(self.setup, units, segments)))
 
     def tell(
@@ -96,19 +96,19 @@ class Experiment:
         happened_at: dt.datetime | None = None,
         correct: bool = False,
     ) -> Told:
-        """Store the outcome of a unit; told again, it changes nothing.
+        """Store the outcome of a unit; telling it again changes nothing.
 
         Parameters
         ----------
         unit : str
-            If it was never asked, the outcome is parked until it is.
+            If the unit was never asked, the outcome is parked until it is.
         value : float
         key : str, optional
-            For events: what tells several of one unit apart, such as an order's number.
+            For events: a key that distinguishes several events of one unit, such as an order's number.
         happened_at : datetime, optional
             For events: when it happened, if not now; UTC if it has no zone.
         correct : bool
-            Whether the value replaces another one that was told before; otherwise that is refused.
+            Whether the value replaces another one that was told before; otherwise a different value is refused.
         """
         return taken(self.tell_many([Tell(unit, value, key, happened_at, correct)])[0])
 
@@ -121,7 +121,7 @@ class Experiment:
         happened_at: dt.datetime | None = None,
         correct: bool = False,
     ) -> Told:
-        """Do what `tell` does, for callers of an event loop; if one is cancelled, its outcome is stored anyway."""
+        """Do what `tell` does, for callers in an event loop; cancelling the caller does not cancel the tell."""
         return taken((await self.tell_many_async([Tell(unit, value, key, happened_at, correct)]))[0])
 
     def tell_many(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
@@ -136,21 +136,21 @@ class Experiment:
         return acknowledgements(self._store.submit("tell", self.name, tells), refused)
 
     async def tell_many_async(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
-        """Do what `tell_many` does, for callers of an event loop."""
+        """Do what `tell_many` does, for callers in an event loop."""
         tells, refused = read_tells(self.setup.outcome, outcomes)
         return acknowledgements(await self._store.submit_async("tell", self.name, tells), refused)
 
     def tick(self) -> Version | None:
-        """Make the next policy version now if anything is new; return the current one."""
+        """Make the next policy version now if there is anything new; return the current version."""
         return self._store.tick(self.name)
 
     # ---------------------------------------------------------------- answering
 
     def answer(self) -> LiveAnswer:
-        """Return what the experiment says so far: estimate, confidence sequence, best arm, diagnosis, counts.
+        """Return the results so far: estimate, confidence sequence, best arm, diagnosis, counts.
 
-        It is computed from the rows that are new; with nothing new, it is the same object. Windows of events that are
-        open grow older, which is new, too.
+        If nothing is new since the last answer, the same object is returned. Open windows of events grow older, which
+        counts as new.
         """
         with self._lock:
             with self._store.storage.reading() as session:
@@ -162,7 +162,7 @@ class Experiment:
             key = (self._grown, ages, about.state, waiting, len(about.arms))
             if self._answer is not None and self._answer[0] == key:
                 return self._answer[1]
-            told = self._told(closed)
+            told = self._known_outcomes(closed)
             out = len(self._rows) - told
             never = out if about.state == "closed" else 0
             counts = Counts(
@@ -179,21 +179,21 @@ class Experiment:
             return answer
 
     def log(self) -> Data:
-        """Return the log: in memory, with every arm's probability in each row, as the library's functions take it."""
+        """Return the log in memory, with every arm's probability in each row; all functions of the library take it."""
         state = self.state()
         if not len(state.rows):
             raise LogError(f"{self.name!r} has no decisions yet.")
         return state.log()
 
     def state(self) -> LogState:
-        """Return what the log is made of: the rows that are there now."""
+        """Return the stored rows from which the log is made."""
         with self._lock, self._store.storage.reading() as session:
             about = snapshot(session, self.name)
             self._extend(session)
             return self._state(about, self._now(session))
 
     def status(self) -> Status:
-        """Return how the experiment is doing: its state, arms, probabilities and counts."""
+        """Return the experiment's state, arms, probabilities and counts."""
         with self._store.storage.reading() as session:
             about, waiting = snapshot(session, self.name), self._parked(session)
             asked, told = self._so_far(session, about)
@@ -209,7 +209,7 @@ class Experiment:
         return Changes(self.name, changes)
 
     def replay(self) -> list[Version]:
-        """Make every policy version again, from the rows that each had seen."""
+        """Compute every policy version again, from the rows that it was made from."""
         with self._store.storage.reading() as session:
             return replay(session, self.name, self._store.find_policy)
 
@@ -222,12 +222,12 @@ class Experiment:
         return self
 
     def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
-        """Take no new units; outcomes are still taken. Units to come get the `final` arm, which is not logged."""
+        """Take no new units, but still take outcomes. Later units get the `final` arm, which is not logged."""
         with self._store.storage.writing() as session:
             changing.stop(session, self.name, final, self._author(author, reason))
 
     def close(self, *, author: str | None = None, reason: str = "") -> None:
-        """Take neither units nor outcomes any more."""
+        """Take no units and no outcomes from now on."""
         with self._store.storage.writing() as session:
             changing.close(session, self.name, self._author(author, reason))
 
@@ -238,13 +238,13 @@ class Experiment:
             changing.add_arm(session, self.name, arm, self._store.find_policy, self._author(author, reason))
 
     def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
-        """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
+        """Add a segment to an experiment with segments; the policy begins to learn there with the first unit."""
         label = read_text("segment", segment)
         with self._store.storage.writing() as session:
             changing.add_segment(session, self.name, label, self._store.find_policy, self._author(author, reason))
 
     def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
-        """Choose an arm no more, until it is resumed."""
+        """Stop choosing an arm until it is resumed."""
         self._set_arm(arm, "paused", author, reason)
 
     def resume_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
@@ -252,11 +252,11 @@ class Experiment:
         self._set_arm(arm, "offered", author, reason)
 
     def drop_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
-        """Choose an arm never again."""
+        """Stop choosing an arm, for good."""
         self._set_arm(arm, "dropped", author, reason)
 
     def set_policy(self, policy: Policy, *, author: str | None = None, reason: str = "") -> None:
-        """Decide by another policy from now on."""
+        """Use another policy from now on."""
         with self._store.storage.writing() as session:
             about = snapshot(session, self.name)
             check_policy(policy, about.labels, self.setup.outcome)
@@ -264,9 +264,9 @@ class Experiment:
             changing.set_policy(session, self.name, policy, self._author(author, reason))
 
     def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
-        """Forget a person: the unit's name is replaced by a random one. Answers do not change.
+        """Erase a person: replace the unit's name by a random one. Answers do not change.
 
-        Returns whether there was anything to forget.
+        Returns whether there was anything to erase.
         """
         name = read_unit(unit)
         with self._store.storage.writing() as session:
@@ -301,7 +301,7 @@ class Experiment:
         return int(session.run("select count(*) from parked where experiment = ?", self._id)[0][0])
 
     def _so_far(self, session: Session, about: Snapshot) -> tuple[int, int]:
-        """Return how many units were asked and outcomes told: what the version knows, and the rows since."""
+        """Return how many units were asked and outcomes told, counted by the version and by the rows since."""
         if about.version is None:
             return 0, 0
         since, known = about.version.watermark, int(sum(about.version.counts))
@@ -322,7 +322,7 @@ class Experiment:
             return None
         return np.asarray(self._rows.assigned + self.setup.outcome.length <= now)
 
-    def _told(self, closed: Array | None) -> int:
+    def _known_outcomes(self, closed: Array | None) -> int:
         return int(np.isfinite(self._rows.outcome).sum() if closed is None else closed.sum())
 
     def _state(self, about: Snapshot, now: int) -> LogState:
@@ -339,7 +339,7 @@ class Experiment:
         return {name: moment(at) for name, at in rows}
 
     def _remember(self, answer: LiveAnswer, known: dict[str, dt.datetime]) -> dict[str, dt.datetime]:
-        """Keep when a contrast was first excluded: what was once shown is not taken back."""
+        """Store when a contrast was first excluded; a later answer does not change it."""
         excluded = {
             fixed.name: _microseconds(each.excluded_at)
             for fixed, each in answer.contrasts

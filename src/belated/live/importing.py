@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from belated.sequences.design import KindOption
 
 #: The column by which rows of the log are found in the table again.
-_ROW = "belated row"
+_ROW_COLUMN = "belated row"
 
 
 class Imported(NamedTuple):
@@ -41,7 +41,7 @@ class Imported(NamedTuple):
     rows: list[int]  # of the table
 
     def check_past(self, now: int) -> None:
-        """Raise if a time is still to come: what the store stamps from now on would have to wait for it."""
+        """Raise if a time is in the future: the store's own times must be later than all times in it."""
         assigned, arrived = _stamps(self.log, now)
         for what, late in (("was assigned", assigned > now), ("has its outcome", self.log.arrived & (arrived > now))):
             if late.any():
@@ -51,7 +51,7 @@ class Imported(NamedTuple):
                 )
 
     def add(self, store: Store) -> Experiment:
-        """Store the experiment, and make the version that knows what had arrived."""
+        """Store the experiment, and make a version from the outcomes that had arrived."""
         name, policy = self.creation.name, self.creation.policy
         with store.storage.writing() as session:
             self.check_past(session.now)
@@ -92,9 +92,9 @@ def read_import(  # noqa: PLR0913
 ) -> Imported:
     """Read a table with the probability of every arm in each row as a running experiment; nothing is stored yet.
 
-    Rows become decisions, and rows in succession with the same probabilities, in each segment, a policy version. What
-    had arrived is what the policy goes on from. Imported arms cannot be drawn again, and `Store.verify` does not try.
-    `Store.import_table` describes the options.
+    Rows become decisions, and rows in succession with the same probabilities, in each segment, a policy version. The
+    policy continues from the outcomes that had arrived. Imported arms cannot be drawn again, and `Store.verify` does
+    not try. `Store.import_table` describes the options.
     """
     read_text("name", name)
     if not isinstance(outcome, Outcome):
@@ -143,19 +143,19 @@ def _read(
     twice = next((each for each, n in Counter(units).items() if n > 1), None)
     if twice is not None:
         place = units.index(twice)
-        raise LogError(f"Column {unit!r} has the unit of row {place} in other rows, too; a unit has one arm.")
-    frame = frame.append_column(_ROW, pa.array(np.arange(frame.num_rows, dtype=np.float64)))
+        raise LogError(f"Column {unit!r} has the unit of row {place} in other rows, too; each unit must be in one row.")
+    frame = frame.append_column(_ROW_COLUMN, pa.array(np.arange(frame.num_rows, dtype=np.float64)))
     roles = opened.roles
     log = read(
         frame, arm=roles.arm, outcome=roles.outcome, assigned_at=roles.assigned_at, arrived_at=roles.arrived_at,
-        delay=roles.delay, segment=wanted or None, covariates=[_ROW], arms=opened.arms, propensity=_chances(opened),
-        propensity_unit=columns.get("propensity_unit", "fraction"),
+        delay=roles.delay, segment=wanted or None, covariates=[_ROW_COLUMN], arms=opened.arms,
+        propensity=_chances(opened), propensity_unit=columns.get("propensity_unit", "fraction"),
     ).log()  # fmt: skip
     if not log.has_all_propensities:
         raise LogError("The table has only the chosen arm's probability; an import needs every arm's in each row.")
     if log.covariates is None:
         raise LogError("The table has one row; an import needs several.")
-    return log, np.rint(unscaled(log.covariates, _ROW)).astype(int).tolist(), units
+    return log, np.rint(unscaled(log.covariates, _ROW_COLUMN)).astype(int).tolist(), units
 
 
 def _unit(column: str, row: int, value: object) -> str:

@@ -1,4 +1,4 @@
-"""`LiveStore` and `LiveExperiment`: what a store and an experiment do, wherever they are kept.
+"""`LiveStore` and `LiveExperiment`: the methods of stores and experiments, in a file, a database or a service.
 
 `Store` and `Experiment` do it in a file or a database, `RemoteStore` and `RemoteExperiment` by a service that is asked
 over HTTP. A test compares their signatures with these.
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class LiveExperiment(Protocol):
-    """An experiment of a store, wherever it is."""
+    """An experiment of a store: in a file, a database or a service."""
 
     name: str
 
     @property
     def setup(self) -> Setup:
-        """What was fixed at its creation."""
+        """The settings that were fixed when it was created."""
 
     def ask(self, unit: str, segment: str | None = None) -> Decision:
         """Return the arm of a unit; it is stored when this returns. The same unit always gets the same arm."""
@@ -51,7 +51,7 @@ class LiveExperiment(Protocol):
         happened_at: dt.datetime | None = None,
         correct: bool = False,
     ) -> Told:
-        """Store the outcome of a unit; told again, it changes nothing."""
+        """Store the outcome of a unit; telling it again changes nothing."""
 
     def tell_many(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Store several outcomes; return an acknowledgement of each."""
@@ -77,56 +77,56 @@ class LiveExperiment(Protocol):
         """Do what `tell_many` does, without blocking an event loop."""
 
     def tick(self) -> Version | None:
-        """Make the next policy version now if anything is new; return the current one."""
+        """Make the next policy version now if there is anything new; return the current version."""
 
     def answer(self) -> LiveAnswer:
-        """Return what the experiment says so far."""
+        """Return the results so far."""
 
     def log(self) -> Data:
-        """Return the log, as the library's functions take it."""
+        """Return the log, which all functions of the library take."""
 
     def status(self) -> Status:
-        """Return how the experiment is doing: its state, arms, probabilities and counts."""
+        """Return the experiment's state, arms, probabilities and counts."""
 
     def changes(self) -> Changes:
         """Return the audit: every change with its time, author and reason."""
 
     def replay(self) -> list[Version]:
-        """Make every policy version again, from the rows that each had seen."""
+        """Compute every policy version again, from the rows that it was made from."""
 
     def start(self, *, author: str | None = None, reason: str = "") -> LiveExperiment:
         """Take units from now on; return the experiment itself."""
 
     def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
-        """Take no new units; outcomes are still taken."""
+        """Take no new units, but still take outcomes."""
 
     def close(self, *, author: str | None = None, reason: str = "") -> None:
-        """Take neither units nor outcomes any more."""
+        """Take no units and no outcomes from now on."""
 
     def add_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Add an arm while the experiment runs."""
 
     def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
-        """Add a segment to an experiment that has some."""
+        """Add a segment to an experiment with segments."""
 
     def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
-        """Choose an arm no more, until it is resumed."""
+        """Stop choosing an arm until it is resumed."""
 
     def resume_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Choose a paused arm again."""
 
     def drop_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
-        """Choose an arm never again."""
+        """Stop choosing an arm, for good."""
 
     def set_policy(self, policy: Policy, *, author: str | None = None, reason: str = "") -> None:
-        """Decide by another policy from now on."""
+        """Use another policy from now on."""
 
     def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
-        """Forget a person; return whether there was anything to forget."""
+        """Erase a person; return whether there was anything to erase."""
 
 
 class LiveStore(Protocol):
-    """Live experiments in one place, wherever it is."""
+    """Live experiments in one place: a file, a database or a service."""
 
     def __enter__(self) -> LiveStore:
         """Return the store itself."""
@@ -171,13 +171,13 @@ class LiveStore(Protocol):
         """Continue a running experiment from a table that has every arm's probability in each row."""
 
     def verify(self) -> Verification:
-        """Draw every decision again, make every version again, and check every rule of the logs."""
+        """Draw every decision again, compute every version again, and check every rule of the logs."""
 
     def backup(self, path: str | os.PathLike[str]) -> Path:
-        """Copy one state of the store to a new file."""
+        """Copy a consistent state of the store to a new file."""
 
     def tick(self, name: str) -> Version | None:
-        """Make the next policy version of an experiment if anything is new; return the current one."""
+        """Make the next policy version of an experiment if there is anything new; return the current version."""
 
     def tick_if_due(self, name: str) -> None:
         """Make a version if the last one is older than the experiment's `seconds`."""

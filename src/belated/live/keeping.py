@@ -56,11 +56,15 @@ def new_backup(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Give the name of a file that takes the place of another at the end; a failure leaves nothing."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    """Give the name of a file that takes the place of another at the end, also behind a link.
+
+    A failure leaves nothing.
+    """
+    real = Path(os.path.realpath(path))
+    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
     try:
         yield beside
-        os.replace(beside, path)
+        os.replace(beside, real)
     except OSError as error:
         raise StorageError(f"`{one_line(path, 200)}` cannot be made: {error.strerror}.") from None
     finally:
@@ -68,17 +72,17 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def restore(backup: str | os.PathLike[str], place: str | os.PathLike[str], *, replace: bool = False) -> int:
-    """Make a store of a backup; units that the store at that place had erased since are erased again.
+    """Make a store from a backup; units that were erased since in the store at that place are erased again.
 
     Parameters
     ----------
     backup : path
         A file that `Store.backup` made, of a store in a file or a database.
     place : path or URL
-        Where the store is to be.
+        The place of the new store.
     replace : bool
-        Whether a store that is there is replaced; no process may be using it. What it had erased since the backup is
-        erased again, so replace a store as long as it can be read.
+        Whether to replace a store at that place, which no process may be using. The units that were erased from it are
+        erased again if it can still be read.
 
     Returns
     -------
@@ -130,9 +134,7 @@ def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
     tokens: _Rows | None = None
     if path.exists():
         if not replace:
-            raise StorageError(
-                f"`{one_line(path, 200)}` is already there; say that it is to be replaced, with {argument('replace')}."
-            )
+            raise StorageError(f"`{one_line(path, 200)}` exists already; to replace it, use {argument('replace')}.")
         erased, tokens = _handed_on(path)
     with _replacing(path) as beside:
         source.copy_to(beside)
@@ -151,7 +153,7 @@ def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
 
 
 def _handed_on(path: Path) -> tuple[_Erased, _Rows]:
-    """Return what a store that is to be replaced has erased, and its tokens."""
+    """Return the list of erased units of a store that is to be replaced, and its tokens."""
     try:
         before = SQLiteStorage(path, make=False)
         try:
@@ -167,7 +169,7 @@ def _handed_on(path: Path) -> tuple[_Erased, _Rows]:
 
 
 def _check_unused(path: Path) -> None:
-    """Raise if another process has a store open: what it stores later would be lost. Its write-ahead log is emptied."""
+    """Raise if another process has the store open: its later rows would be lost. Empties the write-ahead log."""
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
         try:
             connection.execute("pragma journal_mode = delete")
@@ -186,8 +188,7 @@ def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) 
             erased, occupied = erased_units(new), new.run("select 1 from experiment limit 1")
             if occupied and not replace:
                 raise StorageError(
-                    "The database already has live experiments; say that they are to be replaced, with "
-                    f"{argument('replace')}."
+                    f"The database has live experiments already; to replace them, use {argument('replace')}."
                 )
             tokens = _tokens(new) if occupied else None
             _copy(old, new)
@@ -200,7 +201,7 @@ def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) 
 
 
 def _forget(session: Session, erased: _Erased) -> int:
-    """Erase again what had been erased, and keep the list of it."""
+    """Erase the listed units again, and keep the list."""
     forgotten = forget_again(session, erased)
     for name, digests in erased.items():
         for (key,) in session.run("select id from experiment where name = ?", name):
@@ -218,7 +219,7 @@ def _tokens(session: Session) -> _Rows:
 
 
 def _keep_tokens(session: Session, tokens: _Rows | None) -> None:
-    """Give a restored store the tokens of the one that it replaces: what was revoked since stays so."""
+    """Give a restored store the tokens of the store that it replaces, so that revoked tokens stay revoked."""
     if tokens is None:
         return
     experiments = {key for (key,) in session.run("select id from experiment")}
@@ -244,7 +245,7 @@ def _copy(old: Session, new: Session) -> None:
 
 
 def _keep_order(session: Session) -> None:
-    """Number new rows of a file above those that are there, or that a version has seen, wherever they are from."""
+    """Number new rows of a file above all existing rows, and above the watermark of every version."""
     session.run(
         "update meta set value = max(cast(value as integer), ?) where key = 'transaction'",
         schema.next_transaction(session) - 1,
@@ -273,7 +274,7 @@ def _batches(session: Session, table: str) -> Iterator[list[Row]]:
 def migrate(place: str | os.PathLike[str]) -> int:
     """Upgrade a store of an older version of this library; return the number of its schema.
 
-    It is done once, by whichever process comes first, and as a whole.
+    If several processes call it, one of them upgrades the store, in one transaction.
     """
     from belated.live.store import open_storage
 

@@ -13,7 +13,7 @@ from belated.live.storage import Session
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a policy knows: each cell's number of outcomes and their total, and the step.
+    """The input of a policy: each cell's number of outcomes and their total, and the step.
 
     A cell is an arm or, with segments, an arm of a segment, segment by segment; `steps` are those of the segments.
     """
@@ -95,7 +95,7 @@ _Gain = tuple[int, int | None, float, float]
 
 
 def _told(session: Session, experiment: int, since: int, below: int) -> Iterable[_Gain]:
-    """Give what each outcome adds; a correction adds the difference."""
+    """Yield what each outcome adds to its cell; a correction adds the difference."""
     rows = session.run(
         "select d.arm, d.segment, o.revision, o.value, b.value from outcome o join decision d on d.id = o.decision "
         "left join outcome b on b.decision = o.decision and b.key = o.key and b.revision = o.revision - 1 "
@@ -112,7 +112,7 @@ def _told(session: Session, experiment: int, since: int, below: int) -> Iterable
 
 
 def _closed(session: Session, experiment: int, outcome: Outcome, before: Version, after: Version) -> list[_Gain]:
-    """Give what each unit adds whose window has closed since; and later events of closed ones.
+    """Yield what each unit adds whose window has closed since, and later events of windows that had closed.
 
     A window that closes while a version is made is left to the next one.
     """
@@ -139,7 +139,7 @@ def _closed(session: Session, experiment: int, outcome: Outcome, before: Version
 
 
 def _learned_at(session: Session, experiment: int, version: Version) -> int:
-    """Return when what a version knows was learned: one that follows a change has what the last one knew."""
+    """Return the time up to which a version has learned; a version made by a change learns nothing new."""
     if version.cause in _LEARNING:
         return version.made_at
     rows = session.run(
@@ -157,7 +157,7 @@ def _events(session: Session, decisions: list[int]) -> dict[int, list[Row]]:
     """Return the events of some decisions: number, key, value and when each happened."""
     rows = session.run(
         "select decision, id, key, value, coalesce(happened_at, arrived_at) from outcome where decision in (?*) "
-        "order by id",
+        "order by revision, id",  # a correction may have the lower number
         decisions,
     )
     events: dict[int, list[Row]] = {}
@@ -167,7 +167,7 @@ def _events(session: Session, decisions: list[int]) -> dict[int, list[Row]]:
 
 
 def _measured(events: Iterable[Row], outcome: Outcome, assigned_at: int, below: int) -> float:
-    """Return what the events in a window amount to, of those that were known at a watermark; one of value 0 is none."""
+    """Return the outcome of the events in a window that were known at a watermark; events of value 0 do not count."""
     latest: dict[str, tuple[float, int]] = {}
     for number, key, value, happened in events:
         if number < below:  # a correction keeps when the event happened

@@ -40,7 +40,7 @@ _BATCH = 65_536
 
 @dataclass(frozen=True)
 class LogState:
-    """What an experiment had decided and been told at one moment.
+    """The decisions and outcomes of an experiment at one moment.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class LogState:
 
 
 class _Sink:
-    """A file that gives away what was written to it."""
+    """A file object from which the written bytes can be taken."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -184,7 +184,7 @@ def read_stream(content: bytes) -> tuple[LogState, JsonObject]:
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         if isinstance(error, StorageError):
             raise
-        raise StorageError("The service sent a log that cannot be read; is it belated of the same version?") from None
+        raise StorageError("The service sent a log that cannot be read; use the same version of belated.") from None
 
 
 def _rows(frame: pa.Table, about: JsonObject, *, events: bool) -> LiveRows:
@@ -303,5 +303,5 @@ def read_answer(content: bytes) -> LiveAnswer:
         counts = Counts(**about["counts"])
         exclusions: dict[str, dt.datetime] = {name: moment(at) for name, at in about["exclusions"].items()}
     except (KeyError, TypeError, AttributeError):
-        raise StorageError("The service sent an answer without counts; is it belated of this version?") from None
+        raise StorageError("The service sent an answer without counts; use the same version of belated.") from None
     return LiveAnswer(state, counts, exclusions)

@@ -33,7 +33,8 @@ class Provider(AbstractProvider):
     """Gives the arms of a store's experiments as flags; the targeting key is the unit.
 
     A flag of text is the arm's name; a boolean one needs arms such as "on" and "off", a number arms that are numbers.
-    If the store cannot be reached, the SDK gives the default of the call, which is in no log. `track` tells an outcome.
+    If the store cannot be reached, the SDK gives the default of the call, which is in no log; so it does for an
+    experiment with segments, which flags do not name. `track` tells an outcome.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ class Provider(AbstractProvider):
         evaluation_context: EvaluationContext | None = None,
     ) -> FlagResolutionDetails[Sequence[FlagValueType] | Mapping[str, FlagValueType]]:
         """Refuse: arms are names."""
-        raise TypeMismatchError("Arms are names; ask for a flag of text, and look up what the name stands for.")
+        raise TypeMismatchError("Arms are text; ask for a string flag, and look up what the arm stands for.")
 
     async def resolve_string_details_async(
         self, flag_key: str, default_value: str, evaluation_context: EvaluationContext | None = None
@@ -127,7 +128,7 @@ class Provider(AbstractProvider):
         try:
             value = read(decision.arm)
         except (KeyError, ValueError):
-            raise TypeMismatchError("The arm's name is no value of this type; ask for a flag of text.") from None
+            raise TypeMismatchError("The arm's name is not a value of this type; ask for a string flag.") from None
         about: dict[str, bool | int | float | str] = {"logged": decision.logged, "version": decision.version}
         reason = Reason.SPLIT if decision.logged else Reason.DEFAULT
         return FlagResolutionDetails(value, reason=reason, variant=decision.arm, flag_metadata=about)

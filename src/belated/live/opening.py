@@ -34,22 +34,24 @@ def open(  # noqa: A001, PLR0913
     place : path or URL
         Such as ``"shop.belated"``, ``"postgresql://user@host/db"`` or ``"https://experiments.example.org"``.
     make : bool
-        Whether to make a file or the tables of a database if they are not there.
+        Whether to make the file, or the tables of the database, if they do not exist.
     ticking : bool
         Whether to make policy versions while experiments run; if not, call `Experiment.tick`. A service always does.
     clock : callable, optional
         The time in microseconds since 1970, for rehearsals in accelerated time; by default the storage's own.
     limit : int, optional
-        How many asks and tells may wait for a file or a database; more are refused at once, by `OverloadedError`.
+        How many asks and tells may wait for a file or a database; further ones are refused at once with
+        `OverloadedError`.
     token : str, optional
         A service's token, as `belated live token create` prints it; by default the environment's BELATED_TOKEN.
     timeout : float, optional
-        Seconds that a call of a service may take in all, 10 by default. Answers, logs, checks and copies get 600.
+        The time limit of a call to a service, with all retries, in seconds: 10 by default; 600 for answers, logs,
+        checks and copies.
     retries : int, optional
-        How often a call of a service is sent again, 4 by default. Nothing is stored twice by it.
+        How often a call to a service is sent again, 4 by default. Nothing is stored twice.
     fallback : str or dict, optional
-        The arm that is given if a service cannot be reached, or such arms by experiment. The decision's `logged` is
-        False then, and it is in no log.
+        The arm that is given if a service cannot be reached, or such arms by experiment. Such a decision is not in the
+        log, and its `logged` is False.
 
     Returns
     -------

@@ -23,7 +23,7 @@ KINDS: tuple[OutcomeName, ...] = get_args(OutcomeName)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an outcome is: which values it takes, and what silence means.
+    """A kind of outcome: which values it can have, and what it means if no outcome was told.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Outcome:
     window : str or None
         For events, the time after an assignment in which they count.
     measure : {"indicator", "count", "sum"} or None
-        For events, what of them is the outcome.
+        For events, the outcome: whether there was one, their number, or the sum of their values.
     """
 
     kind: OutcomeName
@@ -44,7 +44,7 @@ class Outcome:
 
     @property
     def is_events(self) -> bool:
-        """Whether silence becomes zero when the window closes."""
+        """Whether an outcome that was not told becomes 0 when the window closes."""
         return self.kind == "events"
 
     @property
@@ -65,7 +65,7 @@ class Outcome:
         return ("bernstein", (self.low, self.high)) if self.kind == "bounded" else ("asymptotic", None)
 
     def read(self, value: object) -> float:
-        """Return a value as a number if it is one that such an outcome can have."""
+        """Return a value as a number if such an outcome can have it; otherwise raise."""
         is_binary = self.kind == "binary"
         if isinstance(value, (int, float)) and self.low <= value <= self.high and (not is_binary or value in (0, 1)):
             return float(value)
@@ -77,7 +77,7 @@ class Outcome:
         return number
 
     def to_dict(self) -> JsonObject:
-        """Return the outcome as a table, from which `outcome_from` makes it again."""
+        """Return the kind of outcome as values that JSON has; `outcome_from` reads them."""
         if self.is_events:
             return {"kind": self.kind, "window": self.window, "measure": self.measure}
         return (
@@ -86,17 +86,17 @@ class Outcome:
 
 
 def binary() -> Outcome:
-    """Declare outcomes of 0 and 1; a unit that was never told is still out, not 0."""
+    """Declare outcomes of 0 and 1; an outcome that was not told is unknown, not 0."""
     return Outcome("binary", 0.0, 1.0)
 
 
 def real() -> Outcome:
-    """Declare outcomes that are any number; a unit that was never told is still out, not 0."""
+    """Declare outcomes that can be any number; an outcome that was not told is unknown, not 0."""
     return Outcome("real")
 
 
 def bounded(low: float, high: float) -> Outcome:
-    """Declare outcomes between two numbers, which narrows the confidence sequence.
+    """Declare outcomes between two known limits, which narrow the confidence sequence.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def bounded(low: float, high: float) -> Outcome:
 
 
 def events(window: WindowLike, measure: Measure = "indicator") -> Outcome:
-    """Declare events, which are told when they happen; a unit without any has outcome 0 when its window closes.
+    """Declare events, which are told when they happen; a unit without events has the outcome 0 when its window closes.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ def events(window: WindowLike, measure: Measure = "indicator") -> Outcome:
 
 def outcome_from(table: JsonObject) -> Outcome:
     """Return the outcome of a table that `Outcome.to_dict` made."""
-    return outcome_of(table["kind"], **{name: table[name] for name in _PARTS if name in table})
+    return outcome_of(table["kind"], **{name: table[name] for name in _OPTIONS if name in table})
 
 
 #: What else than its kind declares an outcome.
-_PARTS = ("low", "high", "window", "measure")
+_OPTIONS = ("low", "high", "window", "measure")
 
 
 def outcome_of(

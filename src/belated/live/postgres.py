@@ -64,7 +64,7 @@ _OPTIONS: Options = {"connect_timeout": 15, "prepare_threshold": None, "client_e
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
 _DECISION_OF_UNIT = "select * from decision where experiment = %s and unit = l.value limit 1"
 
-_FIRST = f"""
+_INSERT_FIRST_OUTCOMES = f"""
 insert into outcome ({", ".join(COLUMNS["outcome"])})
 select %b::bigint + l.place, %b::bigint, d.id, l.key, 0, l.number, l.happened, greatest(%b::bigint, d.assigned_at)
 from unnest(%b::text[], %b::text[], %b::double precision[], %b::bigint[])
@@ -73,13 +73,13 @@ order by d.id, l.key, l.place on conflict (decision, key, revision) do nothing
 """.encode()
 
 _TIME = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
-_REST = (
+_SNAPSHOT_COLUMNS = (
     f"pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
     "(select value::bigint from meta where key = 'offset')"
 )
 
 #: The number of the transaction that begins next; all rows that were visible before have lower ones.
-_FOLLOWING = (
+_NEXT_TRANSACTION = (
     "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint + "
     "(select value::bigint from meta where key = 'offset')"
 )
@@ -104,10 +104,10 @@ def _plan(text: str) -> _Plan:
 
 #: What transactions that write, and those that read, ask for as they begin, and what they ask about an experiment.
 _STARTS = {
-    True: ("begin", _plan(f"select pg_current_xact_id()::text::bigint, {_REST}")),
-    False: ("begin isolation level repeatable read read only", _plan(f"select 0, {_REST}")),
+    True: ("begin", _plan(f"select pg_current_xact_id()::text::bigint, {_SNAPSHOT_COLUMNS}")),
+    False: ("begin isolation level repeatable read read only", _plan(f"select 0, {_SNAPSHOT_COLUMNS}")),
 }
-_ABOUT = _plan(EXPERIMENT + " where e.id = $1")
+_EXPERIMENT_PLAN = _plan(EXPERIMENT + " where e.id = $1")
 
 
 class PostgresSession(Session):
@@ -120,10 +120,10 @@ class PostgresSession(Session):
     def begin(self, clock: TimeSource | None, experiments: Sequence[int] = (), *, writes: bool, planned: bool) -> None:
         """Begin; ask for the transaction's number, the oldest that is still running, the time, and experiments.
 
-        It is one message: the way to the server and back takes longer than what it does.
+        It is sent as one message, because the round trip takes longer than the statements.
         """
         start, first = _STARTS[writes]
-        asked = [_ABOUT.call(int(number), planned=planned) for number in experiments]
+        asked = [_EXPERIMENT_PLAN.call(int(number), planned=planned) for number in experiments]
         cursor = self._connection.execute("; ".join([start, first.call(planned=planned), *asked]).encode())
         cursor.nextset()
         ((own, oldest, now, offset),) = cursor.fetchall()
@@ -138,12 +138,12 @@ class PostgresSession(Session):
         return cursor.fetchall() if cursor.description else []
 
     def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
-        """Return the place among the units and columns of each decision that is there; `limit` keeps it a look-up."""
+        """Return, for each unit with a decision, its position and columns; `limit` makes the engine use the index."""
         statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_DECISION_OF_UNIT}) d"
         return self._connection.execute(statement.encode(), [pack("text", units), experiment]).fetchall()
 
     def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
-        """Insert rows by one statement; wait for those who are about to insert the same."""
+        """Insert rows by one statement; wait for other transactions that are inserting the same rows."""
         if not rows:
             return 0
         columns = list(zip(*rows, strict=True))
@@ -159,7 +159,7 @@ class PostgresSession(Session):
         kinds = ("text", "text", "double precision", "bigint")
         columns = [pack(kind, column) for kind, column in zip(kinds, zip(*outcomes, strict=True), strict=True)]
         values = [ids.start - 1, experiment, self.now, *columns, experiment]
-        if self._connection.execute(_FIRST, values).rowcount == len(outcomes):
+        if self._connection.execute(_INSERT_FIRST_OUTCOMES, values).rowcount == len(outcomes):
             return set()
         return set(range(len(outcomes))) - {key - ids.start for key in self._inserted("outcome", ids[0], ids[-1])}
 
@@ -266,7 +266,7 @@ class PostgresStorage(Storage):
             raise
 
     def keep_order(self) -> None:
-        """Number new rows above those that are there or seen, also after they were brought from another server.
+        """Number new rows above all existing rows and watermarks, also if the rows were copied from another server.
 
         Others may be storing rows: what comes next is asked for after the highest number. If numbers were moved for
         less, a transaction that had begun before would store its rows below the next watermark, and no tick would see
@@ -274,8 +274,9 @@ class PostgresStorage(Storage):
         """
         with self.writing() as session:
             session.run("select pg_advisory_xact_lock(?)", _LOCK)
-            ((following,),) = session.run(_FOLLOWING)
-            missing = next_transaction(session) - following
+            least = next_transaction(session)
+            ((following,),) = session.run(_NEXT_TRANSACTION)
+            missing = least - following
             if missing > 0:
                 session.run("update meta set value = (value::bigint + ?)::text where key = 'offset'", missing)
 
@@ -350,7 +351,7 @@ class PostgresStorage(Storage):
 def _prepare_plans(connection: psycopg.Connection[Row], *, writes: bool) -> None:
     from psycopg.errors import DuplicatePreparedStatement
 
-    for plan in (_STARTS[writes][1], _ABOUT):
+    for plan in (_STARTS[writes][1], _EXPERIMENT_PLAN):
         with suppress(DuplicatePreparedStatement):  # by another client of a pool of connections
             connection.execute(f"prepare {plan.name} as {plan.text}".encode())
 
@@ -364,7 +365,7 @@ def _sentences(name: str) -> Iterator[None]:
     try:
         yield
     except (errors.DeadlockDetected, errors.SerializationFailure):
-        raise CrossedError(f"{name} ended the transaction because others crossed it; ask again.") from None
+        raise CrossedError(f"{name} ended the transaction because it conflicted with another one; ask again.") from None
     except errors.DiskFull:
         raise StorageError(f"{name} cannot be used now: the disk is full; free some space and ask again.") from None
     except psycopg.Error as error:

@@ -1,4 +1,4 @@
-"""What a live experiment gives back: decisions, acknowledgements, versions, changes."""
+"""The records of live experiments: decisions, acknowledgements, versions, changes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Decision(NamedTuple):
     repeated : bool
         Whether the unit was decided before.
     logged : bool
-        Whether the decision is in the log; one that is not never enters an answer.
+        Whether the decision is in the log; a decision that is not logged is never part of an answer.
     segment : str or None
         The segment that the unit was first asked with; None if the experiment has no segments.
     """
@@ -87,7 +87,7 @@ class Told(NamedTuple):
     status : {"new", "repeated", "corrected", "parked", "contradiction", "refused"}
         The last two changed nothing; a parked outcome waits for its unit to be asked.
     why : str or None
-        Why it was refused, in words that end with a full stop.
+        Why it was refused, in one sentence.
     """
 
     unit: str
@@ -96,7 +96,7 @@ class Told(NamedTuple):
 
     @property
     def taken(self) -> bool:
-        """Whether the outcome is stored, now or from before."""
+        """Whether the outcome is stored, by this tell or an earlier one."""
         return self.status not in ("contradiction", "refused")
 
 
@@ -108,9 +108,9 @@ class Tell(NamedTuple):
     unit : str
     value : float
     key : str
-        Tells several events of a unit apart.
+        Distinguishes several events of a unit.
     happened_at : datetime or None
-        When it happened, if that was before it is told; used only to see whether an event lies in its window.
+        When it happened, if earlier than the tell; used only to see whether an event lies in its window.
     correct : bool
         Whether it corrects a value that was told before.
     """
@@ -130,17 +130,17 @@ make_tell: Callable[[tuple[object, ...]], Tell] = partial(tuple.__new__, Tell)
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A policy version: the probabilities of every arm, in each segment, and what they were made from.
+    """A policy version: the probability of every arm, in each segment, and what the probabilities were made from.
 
     Attributes
     ----------
     number, rule, step, watermark, made_at : int
-        `step` is the number of the first decision that it can make; rows below the watermark had been seen.
+        `step` is the number of the first decision that it can make. It was made from the rows below the watermark.
     offered : tuple of int
         The arms that may be chosen.
     probabilities, counts, totals : tuple of float
-        By arm, or by cell: the arms of the first segment, then those of the next. Counts and totals are of the outcomes
-        that had arrived.
+        By arm, or by cell: the arms of the first segment, then those of the next. Counts and totals are those of the
+        outcomes that had arrived.
     cause : str
     steps : tuple of int
         The number of the first decision that it can make in each segment; empty without segments.
@@ -160,7 +160,7 @@ class Version:
 
     @property
     def arms(self) -> int:
-        """The number of arms that there were."""
+        """The number of arms at that time."""
         return len(self.probabilities) // max(len(self.steps), 1)
 
     def chances(self, segment: int | None) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ from belated.live.answers import LiveAnswer
 from belated.live.creating import plan_creation
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome, binary, real
-from belated.live.storage import TimeSource, system_clock
+from belated.live.storage import system_clock
 from belated.live.store import Store, open_storage
 from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit
@@ -45,7 +45,7 @@ class _Time:
 
 @dataclass(frozen=True)
 class Script:
-    """What would happen: every unit's segment, its outcome of each arm, and how many steps later that comes.
+    """The outcomes of a rehearsal: every unit's segment, its outcome under each arm, and the delay in steps.
 
     Attributes
     ----------
@@ -72,15 +72,15 @@ class Script:
             return cls(None, outcome, delay)
         cells = [(segment, label) for segment in bandit.labels for label in bandit.arms]
         for k, (segment, label) in enumerate(cells, 1):
-            drawn = ContextualStage(_alone(bandit, segment, label), uniform(), rows).rows(seed, k)
+            drawn = ContextualStage(_effective_arm(bandit, segment, label), uniform(), rows).rows(seed, k)
             cell = str(segment) if names else None, str(label)
             outcome[cell], delay[cell] = drawn.outcome, np.where(drawn.late == NEVER, np.inf, drawn.late)
         code = ContextualStage(bandit, uniform(), rows).rows(seed, 0).segment
         return cls([names[s] for s in code.tolist()] if names else None, outcome, delay)
 
 
-def _alone(bandit: ContextualBandit, segment: Label, label: Label) -> ContextualBandit:
-    """Return one arm of one segment, with what covariates do to it."""
+def _effective_arm(bandit: ContextualBandit, segment: Label, label: Label) -> ContextualBandit:
+    """Return one arm of one segment, with the effect of covariates."""
     whole = bandit.segments[segment]
     slopes = {x: slope.get(label, 0.0) if isinstance(slope, Mapping) else slope for x, slope in bandit.slopes.items()}
     alone = Bandit({label: whole.arms[label]}, {label: whole.delay(label)})
@@ -100,7 +100,7 @@ def outcome_of(bandit: AnyBandit) -> Outcome:
 
 
 def rehearse(exp: Experiment, bandit: AnyBandit, rows: int, clock: _Time, *, seed: int = 0, every: int = 1) -> None:
-    """Have so many units come to an experiment, and tell their outcomes when they are due.
+    """Ask for a number of units, and tell their outcomes when they are due.
 
     Units that come between two ticks are asked together; outcomes are told at the tick that follows their time.
     """
@@ -123,7 +123,7 @@ def rehearse(exp: Experiment, bandit: AnyBandit, rows: int, clock: _Time, *, see
 
 
 def _tell(exp: Experiment, due: list[tuple[float, str, float]], step: int) -> None:
-    """Tell what has become due by a step."""
+    """Tell the outcomes that are due by a step."""
     now = []
     while due and due[0][0] <= step:
         _, unit, value = heapq.heappop(due)
@@ -132,7 +132,7 @@ def _tell(exp: Experiment, due: list[tuple[float, str, float]], step: int) -> No
 
 
 @contextmanager
-def rehearsal(  # noqa: PLR0913
+def rehearsal(
     bandit: AnyBandit,
     policy: Policy,
     rows: int,
@@ -142,7 +142,6 @@ def rehearsal(  # noqa: PLR0913
     seed: int = 0,
     every: int | None = None,
     baseline: str | None = None,
-    clock: TimeSource | None = None,
 ) -> Iterator[Experiment]:
     """Run a live experiment from a simulated bandit to its end; give the experiment, still open.
 
@@ -161,8 +160,6 @@ def rehearsal(  # noqa: PLR0913
     every : int, optional
         Units between two ticks; by default 0.2 % of the rows, or the policy's batch.
     baseline : str, optional
-    clock : callable, optional
-        When the first unit comes; by default so that the last one comes now.
     """
     if bandit.window is not None:
         raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
@@ -174,8 +171,7 @@ def rehearsal(  # noqa: PLR0913
         "segments": segments_of(bandit) or None, "reason": "a rehearsal",
     }  # fmt: skip
     plan_creation(name, **options)  # before a file is made
-    last = (clock or system_clock)()
-    time = _Time(last - rows * STEP)
+    time = _Time(system_clock() - rows * STEP)  # the last unit comes now
     with tempfile.TemporaryDirectory(prefix="belated-") as folder:
         home = Path(folder, "rehearsal.belated") if place is None else place
         with Store(open_storage(home, time), ticking=False) as store:

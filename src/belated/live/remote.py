@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _PATIENCE = 600.0
 
 #: Seconds after a failure in which a fallback is given at once, without asking.
-_REST = 1.0
+_FALLBACK_SECONDS = 1.0
 
 #: The fallback arm of all experiments, or of each by its name.
 Fallback = str | Mapping[str, str]
@@ -64,8 +64,8 @@ Fallback = str | Mapping[str, str]
 class RemoteStore:
     """Live experiments of a service; `open` gives it. It may be used by any number of threads.
 
-    The service stores what it is asked and told before it replies, makes policy versions by itself, and sees each call
-    once, however often it was sent. Times are the service's.
+    The service stores each ask and tell before it replies, and makes policy versions itself. A request that is sent
+    several times counts once. Times are those of the service.
     """
 
     def __init__(self, connection: ServiceConnection, fallback: Fallback | None = None) -> None:
@@ -126,7 +126,8 @@ class RemoteStore:
     def experiment(self, name: str, *, policy: Policy | None = None) -> RemoteExperiment:
         """Return an experiment of the service.
 
-        With a fallback it is given even if the service cannot be reached, so that a product can start without it.
+        If the experiment has a fallback arm, it is returned even if the service cannot be reached, so a product can
+        start without the service.
         """
         if policy is not None:
             policy_table(policy)
@@ -153,12 +154,12 @@ class RemoteStore:
     # ---------------------------------------------------------------- keeping
 
     def verify(self) -> Verification:
-        """Have the service draw every decision again, make every version again, and check every rule of the logs."""
+        """Have the service draw every decision again, compute every version again, and check every rule of the logs."""
         reply = self._connection.call("POST", "/v1/verify", timeout=self.patience).json()
         return understood(read_verification, reply)
 
     def backup(self, path: str | os.PathLike[str]) -> Path:
-        """Copy one state of the store to a new file here; `restore` takes it back."""
+        """Copy a consistent state of the store to a new file here; `restore` makes a store from it."""
         place = Path(path)
         with (
             new_backup(place) as beside,
@@ -172,20 +173,20 @@ class RemoteStore:
     # ---------------------------------------------------------------- for experiments
 
     def tick(self, name: str) -> Version | None:
-        """Make the next policy version of an experiment if anything is new; return the current one."""
+        """Make the next policy version of an experiment if there is anything new; return the current version."""
         reply = self._connection.call("POST", path_of(name, "tick")).json()
         return understood(lambda reply: None if reply["version"] is None else read_version(reply["version"]), reply)
 
     def tick_if_due(self, name: str) -> None:
-        """Do nothing: the service makes versions by itself."""
+        """Do nothing: the service makes policy versions itself."""
 
     def fallback(self, name: str) -> str | None:
-        """Return the fallback arm of an experiment, None if it has none."""
+        """Return the fallback arm of an experiment, or None."""
         return self._fallback.get(name) if isinstance(self._fallback, Mapping) else self._fallback
 
     def ask(self, path: str, content: Mapping[str, object], *, patient: bool) -> JsonObject:
-        """Return the reply to an ask; unless it is patient, do not wait for a service that has just failed."""
-        if not patient and time.monotonic() - self._failed_at < _REST:
+        """Return the reply to an ask; unless `patient`, do not wait for a service that has just failed."""
+        if not patient and time.monotonic() - self._failed_at < _FALLBACK_SECONDS:
             raise StorageError(f"The service {self._connection.name} has just failed.")
         try:
             reply = self._connection.call("POST", path, content).json()
@@ -201,11 +202,11 @@ class RemoteStore:
 
     @property
     def patience(self) -> float:
-        """Seconds for what may take long."""
+        """The time limit for calls that may take long, in seconds."""
         return max(self._connection.timeout, _PATIENCE)
 
 
-#: Sends what is asked to a path of the experiment, and returns the reply.
+#: Sends a request to a path of the experiment, and returns the reply.
 _Send: TypeAlias = Callable[[str, Mapping[str, object]], JsonObject]
 
 
@@ -229,7 +230,7 @@ class RemoteExperiment:
 
     @property
     def setup(self) -> Setup:
-        """What was fixed at its creation."""
+        """The settings that were fixed when it was created."""
         if self._setup is None:
             self.status()
         assert self._setup is not None  # noqa: S101 - the status has it
@@ -246,8 +247,8 @@ class RemoteExperiment:
         segment : str, optional
             As in `Experiment.ask`.
         fallback : str, optional
-            The arm if the service cannot be reached or fails: the decision is in no log, and its `logged` is False.
-            By default that of `open`; without one, `StorageError` is raised.
+            The arm if the service cannot be reached or fails: the decision is in no log, and its `logged` is False. By
+            default the fallback given to `open`; without one, `StorageError` is raised.
         """
         wanted = read_asks(self._setup, [unit], None if segment is None else [segment])
         given = {"unit": wanted[0]} if segment is None else dict(zip(("unit", "segment"), wanted[0], strict=True))
@@ -297,7 +298,7 @@ class RemoteExperiment:
         happened_at: dt.datetime | None = None,
         correct: bool = False,
     ) -> Told:
-        """Store the outcome of a unit, as `Experiment.tell` does; told again, it changes nothing."""
+        """Store the outcome of a unit, as `Experiment.tell` does; telling it again changes nothing."""
         tells, refused = read_tells(self.setup.outcome, [Tell(unit, value, key, happened_at, correct)])
         if refused:
             return taken(refused[0])
@@ -339,13 +340,13 @@ class RemoteExperiment:
         return await asyncio.to_thread(self.tell_many, outcomes)
 
     def tick(self) -> Version | None:
-        """Make the next policy version now if anything is new; return the current one."""
+        """Make the next policy version now if there is anything new; return the current version."""
         return self._store.tick(self.name)
 
     # ---------------------------------------------------------------- answering
 
     def answer(self) -> LiveAnswer:
-        """Return what the experiment says so far, computed here from its log: the same as the service's own answer.
+        """Return the results so far, computed here from the log: the same as the service's own answer.
 
         With nothing new, it is the same object.
         """
@@ -370,7 +371,7 @@ class RemoteExperiment:
         return state.log()
 
     def status(self) -> Status:
-        """Return how the experiment is doing: its state, arms, probabilities and counts."""
+        """Return the experiment's state, arms, probabilities and counts."""
         reply = self._store.get(self._path())
         status = understood(read_status, reply)
         self._setup = understood(lambda reply: Setup.from_dict(reply["setup"]), reply)
@@ -383,7 +384,7 @@ class RemoteExperiment:
         return Changes(self.name, understood(lambda reply: [read_change(each) for each in reply["changes"]], reply))
 
     def replay(self) -> list[Version]:
-        """Have the service make every policy version again, from the rows that each had seen."""
+        """Have the service compute every policy version again, from the rows that it was made from."""
         reply = self._connection.call("POST", self._path("replay"), timeout=self._store.patience).json()
         return understood(lambda reply: [read_version(each) for each in reply["versions"]], reply)
 
@@ -395,11 +396,11 @@ class RemoteExperiment:
         return self
 
     def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
-        """Take no new units; outcomes are still taken. Units to come get the `final` arm, which is not logged."""
+        """Take no new units, but still take outcomes. Later units get the `final` arm, which is not logged."""
         self._change("stop", author, reason, **({} if final is None else {"final": final}))
 
     def close(self, *, author: str | None = None, reason: str = "") -> None:
-        """Take neither units nor outcomes any more."""
+        """Take no units and no outcomes from now on."""
         self._change("close", author, reason)
 
     def add_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
@@ -407,11 +408,11 @@ class RemoteExperiment:
         self._change("add_arm", author, reason, arm=read_text("arm", arm))
 
     def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
-        """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
+        """Add a segment to an experiment with segments; the policy begins to learn there with the first unit."""
         self._change("add_segment", author, reason, segment=read_text("segment", segment))
 
     def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
-        """Choose an arm no more, until it is resumed."""
+        """Stop choosing an arm until it is resumed."""
         self._change("pause_arm", author, reason, arm=arm)
 
     def resume_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
@@ -419,19 +420,19 @@ class RemoteExperiment:
         self._change("resume_arm", author, reason, arm=arm)
 
     def drop_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
-        """Choose an arm never again."""
+        """Stop choosing an arm, for good."""
         self._change("drop_arm", author, reason, arm=arm)
 
     def set_policy(self, policy: Policy, *, author: str | None = None, reason: str = "") -> None:
-        """Decide by another policy from now on."""
+        """Use another policy from now on."""
         labels = tuple(arm for arm, *_ in self.status().arms)
         check_policy(policy, labels, self.setup.outcome)
         self._change("set_policy", author, reason, policy=policy_table(policy))
 
     def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
-        """Forget a person: the unit's name is replaced by a random one. Answers do not change.
+        """Erase a person: replace the unit's name by a random one. Answers do not change.
 
-        Returns whether there was anything to forget.
+        Returns whether there was anything to erase.
         """
         content = {"unit": read_unit(unit), **who_table(author, reason)}
         reply = self._connection.call("POST", self._path("erase"), content, repeatable=False).json()

@@ -104,7 +104,7 @@ def _application(place: str, settings: Settings) -> App:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine's own, which nobody else reaches."""
+    """Whether a host can be reached from this machine only."""
     if host == "localhost":
         return True
     with suppress(ValueError):

@@ -59,14 +59,14 @@ class SQLiteSession(Session):
         return self._run.execute(_translated(statement), bound).fetchall()
 
     def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
-        """Return the place among the units and columns of each decision that is there; a cross join keeps its order."""
+        """Return, for each unit with a decision, its position and columns; a cross join keeps its order."""
         statement = f"select l.key, {columns} from json_each(?) l cross join decision d " + _DECISION_OF_UNIT
         return self._run.execute(statement, (json.dumps(units), experiment)).fetchall()
 
     def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
         """Insert rows, many by one statement: that is quicker than one by one, and others can run meanwhile."""
         before, place = self._run.total_changes, 0
-        for size in _SIZES:
+        for size in _GROUP_SIZES:
             statement = _insert(table, size, unless)
             while len(rows) - place >= size:
                 self._run.execute(statement, list(chain.from_iterable(rows[place : place + size])))
@@ -92,7 +92,7 @@ def _translated(statement: str) -> str:
 
 #: How many rows a statement inserts. Every statement lets other threads run, and waits for its turn to go on, so that
 #: a group has few; and there are few numbers, so that SQLite has prepared them all after a while.
-_SIZES = (256, 128, 64, 48, 32, 24, *range(16, 0, -1))
+_GROUP_SIZES = (256, 128, 64, 48, 32, 24, *range(16, 0, -1))
 
 
 @lru_cache(maxsize=64)
@@ -127,6 +127,8 @@ class SQLiteStorage(Storage):
         self._known: dict[tuple[int, int], Served] = {}
         with _sentences(self.name):
             self._connections = {writes: self._connect(writes=writes) for writes in (True, False)}
+        self._real = os.path.realpath(self.path)  # as SQLite has it, whatever folder this process goes to
+        self._file = _file_at(self._real)
         try:
             self._prepare(upgrade=upgrade)
         except BaseException:
@@ -169,12 +171,22 @@ class SQLiteStorage(Storage):
                 session.run("insert into meta (key, value) values ('transaction', '0') on conflict do nothing")
                 migrate(session, self.name)
 
+    def _check_in_place(self) -> None:
+        """Raise if the file is not where it was opened: its write-ahead log stays there, and others would miss it."""
+        if _file_at(self._real) != self._file:
+            raise StorageError(
+                f"{self.name} was moved, replaced or removed while it was open; put it back, because what was stored "
+                "last lies beside its old place."
+            )
+
     @contextmanager
     def _session(self, begin: str, *, writes: bool) -> Iterator[Session]:
         self.check_own()
         with self._locks[writes], _sentences(self.name):
             connection = self._connections[writes]
             with _transaction(connection, begin):
+                if writes:
+                    self._check_in_place()
                 session = SQLiteSession(connection, self.clock or system_clock)
                 session.known = self._known
                 session.begin(writes=writes)
@@ -216,6 +228,15 @@ class SQLiteStorage(Storage):
                 connection.close()
 
 
+def _file_at(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from every other one, wherever it is moved; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     connection.execute(begin)
@@ -231,21 +252,21 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
-    """Turn errors of SQLite, and what its values lead to, into one sentence."""
+    """Turn errors of SQLite, and errors from invalid values in it, into one sentence."""
     try:
         with unharmed(name):
             yield
     except sqlite3.Error as error:
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-        if not code:  # text that is none, which its message would show; or a connection that is closed
+        if not code:  # text that is not UTF-8, which its message would show; or a closed connection
             damaged = isinstance(error, sqlite3.OperationalError)
             code = sqlite3.SQLITE_CORRUPT if damaged else sqlite3.SQLITE_MISUSE
-        words = _WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
+        words = _ERROR_WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
         kind = DamagedError if code == sqlite3.SQLITE_CORRUPT else StorageError
         raise kind(f"{name} cannot be used now: {words}.") from None
 
 
-_WORDS = {
+_ERROR_WORDS = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and ask again",
     sqlite3.SQLITE_BUSY: f"another process has been writing for {_PATIENCE} seconds; ask again",
     sqlite3.SQLITE_LOCKED: "another process holds it; ask again",

@@ -1,4 +1,4 @@
-"""`Status` and `Changes`: how an experiment is doing, and what was changed about it, as tables."""
+"""`Status` and `Changes`: the state of an experiment, and its changes, as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belated.live.records import ArmState, Change, State, moment
 
 @dataclass(frozen=True, repr=False)
 class Status(Table):
-    """How an experiment is doing; prints as its arms, in each segment.
+    """The state, arms and counts of an experiment; prints as a table of the arms, in each segment.
 
     Attributes
     ----------
@@ -28,11 +28,12 @@ class Status(Table):
     asked, told, parked : int
         Units decided, outcomes told, and outcomes of units that were never asked.
     problem : str or None
-        Why the policy failed; the last good version goes on serving.
+        Why the policy failed, if it did; the last good version stays in use.
     arms : tuple of (label, state, probability)
         With segments, the probability is the average over the units so far.
     segments : tuple of (label, units, probabilities)
-        How many units of each segment the version knows, and the probability of every arm; empty without segments.
+        For each segment, how many units the version was made from, and the probability of every arm; empty without
+        segments.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Status(Table):
 
     @classmethod
     def of(cls, about: Snapshot, *, asked: int, told: int, parked: int) -> Status:
-        """Return the status of an experiment, given how much was asked and told."""
+        """Return the status of an experiment, given the numbers of asks and tells."""
         version, rows = about.version, _by_segment(about)
         whole = sum(n for _, n, _ in rows)
         weights = [n / whole if whole else 1 / len(rows) for _, n, _ in rows]
@@ -100,7 +101,7 @@ class Status(Table):
         ]
 
     def _notes(self) -> list[str]:
-        return [] if self.problem is None else [f"The last good version goes on serving: {self.problem}"]
+        return [] if self.problem is None else [f"The last good version stays in use: {self.problem}"]
 
 
 def _by_segment(about: Snapshot) -> list[tuple[str, int, tuple[float, ...]]]:
@@ -132,7 +133,7 @@ class Changes(Table):
         return self._changes[place]
 
     def to_text(self, *, every: bool = False) -> str:
-        """Return text for a terminal, with details in words."""
+        """Return the changes as text for a terminal."""
         worded = Changes(self.name, [replace(each, detail=_in_words(each.detail)) for each in self._changes])
         return super(Changes, worded).to_text(every=every)
 
@@ -154,7 +155,7 @@ class Changes(Table):
 
 
 def _in_words(detail: str) -> str:
-    """Return the detail of a change without what few ask for: names of arms and segments, and of the policy."""
+    """Return the main details of a change: the names of arms and segments, and of the policy."""
     try:
         table = json.loads(detail)
         parts = [f"{name} {_word(table[name])}" for name in _SHOWN_FIELDS if table.get(name) is not None]

@@ -1,4 +1,4 @@
-"""`Storage`: what keeps an experiment, and what every storage promises."""
+"""`Storage`: the interface of every storage of experiments, and the contract that every storage keeps."""
 
 from __future__ import annotations
 
@@ -56,33 +56,33 @@ class Session(ABC):
 
     @abstractmethod
     def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
-        """Return the place among the units, from 0, and columns of table `d` of each decision that is there.
+        """Return, for each unit that has a decision, its position among the units, from 0, and columns of table `d`.
 
-        It looks each unit up in the index, however few decisions the engine believes an experiment to have.
+        It looks each unit up in the index, even if the engine's statistics say that the experiment has few decisions.
         """
 
     @abstractmethod
     def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
-        """Insert rows of all columns of a table, unless these columns of a row are there; return how many were."""
+        """Insert rows of all columns of a table, except those whose `unless` columns exist; return how many are new."""
 
     @abstractmethod
     def own_types(self, statement: str) -> str:
         """Return a statement with the engine's own types for ID, BYTES and REAL."""
 
     def add_new(self, table: str, rows: Sequence[Row], unless: str) -> set[int]:
-        """Insert numbered rows, unless these columns of one are there; return the numbers of those that were not new.
+        """Insert numbered rows, except those whose columns `unless` exist; return the numbers of the rows left out.
 
-        Other transactions that are about to insert the same are waited for.
+        It waits for other transactions that are inserting the same rows.
         """
         if not rows or self.add(table, rows, unless=unless) == len(rows):
             return set()
         return {row[0] for row in rows} - self._inserted(table, rows[0][0], rows[-1][0])
 
     def add_first(self, experiment: int, outcomes: Sequence[UnitOutcome]) -> set[int]:
-        """Insert first values of outcomes; return the places, from 0, of those that were not inserted.
+        """Insert first values of outcomes; return the positions, from 0, of those that were not inserted.
 
-        These are outcomes that are there already, or earlier among these, and those of units without a decision. Other
-        transactions that are about to insert the same are waited for.
+        An outcome is left out if it exists already, comes earlier in `outcomes`, or is of a unit without a decision.
+        It waits for other transactions that are inserting the same rows.
         """
         decisions = self.find_decisions(experiment, [outcome[0] for outcome in outcomes], "d.id, d.assigned_at")
         decided = sorted((decision, outcomes[place][1], place, at) for place, decision, at in decisions)
@@ -100,7 +100,7 @@ class Session(ABC):
         return {key for (key,) in self.run(f"select id from {table} where id between ? and ?", first, last)}  # noqa: S608
 
     def new_ids(self, count: int) -> range:
-        """Return numbers for so many new rows."""
+        """Return numbers for `count` new rows."""
         first = (self.transaction << PLACES) + self._place
         self._place += count
         if self._place > 1 << PLACES:
@@ -111,23 +111,23 @@ class Session(ABC):
 class Storage(ABC):
     """Keeps the tables of live experiments.
 
-    A subclass has transactions and a handful of statements; what they mean is written once, in the modules beside this
-    one. Every storage keeps this contract, whatever threads, processes and machines use it at once:
+    A subclass implements transactions and a handful of statements; the modules beside this one use them for all
+    storages. Every storage keeps this contract, whatever threads, processes and machines use it at once:
 
-    - What a transaction wrote is on the disk when `writing` ends without an error; if it ends with one, nothing is.
-      A process that is killed at any moment loses nothing that was acknowledged, and doubles nothing.
-    - A unit of an experiment has one decision. Who asks for it at the same time gets the same one.
+    - What a transaction wrote is on the disk when `writing` ends without an error; after an error, nothing of it is. A
+      process that is killed at any moment loses nothing that was acknowledged, and stores nothing twice.
+    - A unit of an experiment has one decision. Everyone who asks for it at the same time gets the same decision.
     - A decision refers to a version that is committed, and was drawn from its probabilities by the experiment's salt.
-    - Transactions that touch the same units, in any order, end: they do not wait for each other in a circle.
+    - Transactions that touch the same units, in any order, all end: there are no deadlocks.
     - An outcome is counted once, however often it is told. Another value for it is refused, unless it is a
       correction; then the latest value counts, and the first arrival's time stays.
     - Rows are numbered so that `Session.watermark` never passes a row that is still to be committed: a tick that reads
-      up to it misses nothing, and reads nothing twice.
-    - `Session.now` is the storage's own time. Whatever clocks do, a decision is not before its version, an
-      outcome not before its decision, and a version after every outcome that it has seen.
+      up to the watermark misses no row, and reads none twice.
+    - `Session.now` is the storage's own time. Whatever clocks do, a decision's time is not before that of its version,
+      an outcome's not before that of its decision, and a version's is after that of every outcome it was made from.
     - Versions of an experiment are 1, 2, ... without gaps; two ticks at once make one version.
-    - Nothing but states, problems and erased units is ever changed, and nothing but parked outcomes deleted.
-    - A storage of a newer schema is refused; one of an older schema is upgraded as a whole, once, or not at all.
+    - Only states, problems and erased units are ever changed, and only parked outcomes are ever deleted.
+    - A storage of a newer schema is refused. One of an older schema is upgraded once, completely or not at all.
     - Units, salts and outcomes are never part of a message.
     """
 
@@ -144,11 +144,11 @@ class Storage(ABC):
 
     @property
     def is_own(self) -> bool:
-        """Whether this process opened it, not the one that it was forked from."""
+        """Whether this process opened it, and not a parent from which this process was forked."""
         return self._process == os.getpid()
 
     def check_own(self) -> None:
-        """Raise in a process that was forked: what it sends would mix with what its parent sends."""
+        """Raise in a forked process, because its messages would mix with those of its parent."""
         if not self.is_own:
             raise StorageError("The store was opened by another process; open it again.")
 
@@ -156,17 +156,17 @@ class Storage(ABC):
     def writing(self, experiments: Collection[str] = ()) -> AbstractContextManager[Session]:
         """Return a transaction that writes; it is committed durably at its end, and rolled back after an error.
 
-        A storage that is far away may read the rows of these experiments as it begins, which saves a way there and
-        back. They are as they were then: who is about to change an experiment does not name it.
+        A remote storage may read the rows of the named experiments when the transaction begins, which saves a round
+        trip. They are as of that moment, so do not name an experiment that you are about to change.
         """
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
-        """Return a transaction that sees one state of the storage, and writes nothing."""
+        """Return a transaction that sees one consistent state of the storage, and writes nothing."""
 
     @abstractmethod
     def relax(self) -> None:
-        """Answer before anything is on the disk: for rehearsals, whose outcomes nobody will miss."""
+        """Reply before data is on the disk; only for rehearsals, which may be lost."""
 
     @abstractmethod
     def close(self) -> None:

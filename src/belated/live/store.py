@@ -98,7 +98,7 @@ class Store:
         return f"Store({self.storage.name})"
 
     def close(self) -> None:
-        """Finish what is queued, and close the connections; those of a process that was forked are its parent's."""
+        """Finish what is queued, and close the connections; in a forked process, leave those of its parent open."""
         if self._open and not self.storage.is_own:
             self._open = False
         if self._open:
@@ -137,24 +137,24 @@ class Store:
         policy : Policy
             One of `bl.policies`; more can be set later.
         outcome : Outcome
-            Such as ``bl.live.binary()``. It is fixed from now on, as are level, baseline, kind and target.
+            Such as ``bl.live.binary()``. The outcome, level, baseline, kind and target cannot be changed later.
         segments : sequence of str, optional
-            The segments of which every unit has one, such as countries; more can be added later. The policy then learns
-            in each on its own, unless it is ``policy.pooled()``, and answers are over all segments and in each.
+            The segments, such as countries; every unit has one, and more can be added later. The policy then learns
+            separately in each, unless it is ``policy.pooled()``, and answers are over all segments and in each.
         baseline : str, optional
-            The arm that the others are compared with.
+            The arm with which the others are compared.
         planned_rows : int
-            The number of units that are planned. A burn-in below 1 is a share of it.
+            The planned number of units. A burn-in below 1 is a share of it.
         level : float
             The level of all intervals.
         kind : str, optional
-            The kind of the confidence sequence, as in `bl.sequence`; by default the one for such outcomes.
+            The kind of the confidence sequence, as in `bl.sequence`; by default it follows from the outcome.
         target : int, optional
             The number of units at which the sequence is narrowest; by default `planned_rows`.
         every : int, optional
-            Rows after which a policy version is made; by default 0.2 % of the planned rows.
+            The number of rows after which a policy version is made; by default 0.2 % of the planned rows.
         seconds : float
-            Seconds after which one is made if anything is new.
+            The number of seconds after which a version is made if there is anything new.
         author, reason : str, optional
             For the audit; the author is this user by default.
 
@@ -178,7 +178,7 @@ class Store:
         ----------
         name : str
         policy : Policy, optional
-            A policy that is a Python function, which no storage keeps; it must be given by every process that ticks.
+            The policy, if it is a Python function: functions are not stored, so every process that ticks must give it.
         """
         with self.storage.reading() as session:
             about = snapshot(session, name)
@@ -213,12 +213,12 @@ class Store:
         policy : Policy
             The policy from now on.
         outcome : Outcome
-            Not events, whose table has another form.
+            Any kind but events, whose table has another form.
         **options
             - `unit`, the column of the units, so that they keep their arms; by default they are "row-0", "row-1" and so
               on, and cannot be asked for again.
-            - `segment`, the column of their segments; several give their combinations. The experiment has those that
-              occur.
+            - `segment`, the column of their segments; several columns give their combinations. The experiment has the
+              segments that occur in the table.
             - `outcome_column`, the column of the outcome, and other options of `bl.read`.
             - `baseline`, `planned_rows`, `level`, `kind`, `target`, `every`, `seconds`, `author` and `reason`, as in
               `create`; `planned_rows` is twice the rows of the table by default.
@@ -230,16 +230,16 @@ class Store:
     # ---------------------------------------------------------------- keeping
 
     def verify(self) -> Verification:
-        """Draw every decision again, make every version again, and check every rule of the logs."""
+        """Draw every decision again, compute every version again, and check every rule of the logs."""
         with self.storage.reading() as session:
             return verify(session, self.find_policy)
 
     def backup(self, path: str | os.PathLike[str]) -> Path:
-        """Copy one state of the store to a new file, while it is used; `restore` takes it back."""
+        """Copy a consistent state of the store to a new file while it is in use; `restore` makes a store from it."""
         return keeping.backup(self.storage, Path(path))
 
     def load(self) -> Load:
-        """Return how many requests wait, and what the last commits stored and took."""
+        """Return how many requests wait, and what the last commits stored and how long they took."""
         return self._writer.load()
 
     # ---------------------------------------------------------------- for experiments
@@ -251,7 +251,7 @@ class Store:
     def submit(self, kind: Literal["tell"], name: str, items: Sequence[Tell]) -> list[Told]: ...
 
     def submit(self, kind: CallKind, name: str, items: Sequence[Item]) -> Sequence[object]:
-        """Have items stored together with those of other callers; see `Writer`."""
+        """Store items together with those of other callers; see `Writer`."""
         return self._writer.submit(kind, name, items)
 
     @overload
@@ -263,7 +263,7 @@ class Store:
     def submit_async(self, kind: Literal["tell"], name: str, items: Sequence[Tell]) -> asyncio.Future[list[Told]]: ...
 
     def submit_async(self, kind: CallKind, name: str, items: Sequence[Item]) -> Awaitable[object]:
-        """Do the same without a thread that waits; if the caller is cancelled, the items are stored all the same."""
+        """Do the same without a waiting thread; cancelling the caller does not cancel the write."""
         return self._writer.submit_async(kind, name, items)
 
     @overload
@@ -275,27 +275,27 @@ class Store:
     def submit_one_async(self, kind: Literal["tell"], name: str, item: Tell) -> asyncio.Future[Told]: ...
 
     def submit_one_async(self, kind: CallKind, name: str, item: Item) -> Awaitable[object]:
-        """Do the same for one item, whose result is the future's own."""
+        """Do the same for one item; the future's result is that of the item."""
         return self._writer.submit_one_async(kind, name, item)
 
     def tick(self, name: str) -> Version | None:
-        """Make the next policy version if anything is new; return the current one."""
+        """Make the next policy version if there is anything new; return the current version."""
         return tick(self.storage, name, self.find_policy)
 
     def tick_if_due(self, name: str) -> None:
-        """Make a version if the last one is older than the experiment's `seconds`: for processes that end at once."""
+        """Make a version if the last one is older than the experiment's `seconds`, for processes that end soon."""
         with self.storage.reading() as session:
             about, now = snapshot(session, name), session.now
         if about.version is not None and now - about.version.made_at > about.setup.seconds * 1e6:
             self.tick(name)
 
     def find_policy(self, session: Session, experiment: int, rule: int) -> Policy:
-        """Return a policy with the function that this process was given for it."""
+        """Return a policy together with the Python function that was given to this process for it."""
         policy = changing.rule_of(session, experiment, rule)
         return replace(policy, function=self._functions.get(experiment)) if policy.name == "own" else policy
 
     def learn_function(self, experiment: int, policy: Policy) -> None:
-        """Take the function of a user's own policy."""
+        """Keep the Python function of a user's own policy."""
         if policy.function is not None:
             self._functions[experiment] = policy.function
 

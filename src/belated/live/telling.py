@@ -20,7 +20,7 @@ Added = tuple[int, str, int, float, int | None, int]
 
 
 class _Batch:
-    """What a batch of tells finds, and what it adds."""
+    """The state of a batch of tells: the rows that exist, and the rows to add."""
 
     def __init__(self, session: Session, about: Snapshot, tells: Sequence[Tell]) -> None:
         self.session, self.about = session, about
@@ -50,7 +50,7 @@ class _Batch:
                 continue
             decision, assigned_at = decided
             about = decision, key
-            revision, before = known.get(about, _NOTHING)
+            revision, before = known.get(about, _UNKNOWN_OUTCOME)
             if before == value:
                 acknowledged.append(make_told((unit, "repeated", None)))
             elif before is not None and not correct:
@@ -84,7 +84,7 @@ class _Batch:
         return self.decisions.get(tell.unit, (-1, 0))[0], tell.key
 
     def store(self) -> set[tuple[int, str]]:
-        """Insert what was taken; return the decisions and keys of those that were there before."""
+        """Insert the accepted outcomes; return the decisions and keys of outcomes that existed before."""
         rows, self.added = sorted(self.added), []  # in one order, as asks are; no two have the same first three
         lost = insert(self.session, self.about.id, rows)
         if lost:
@@ -93,7 +93,7 @@ class _Batch:
 
 
 #: The revision and value of an outcome that is not known.
-_NOTHING = (-1, None)
+_UNKNOWN_OUTCOME = (-1, None)
 
 _CONTRADICTION = "another value was told before; if it was wrong, say that this one is a correction."
 
@@ -117,7 +117,7 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
 
 
 def insert(session: Session, experiment: int, outcomes: Sequence[Added]) -> set[tuple[int, str]]:
-    """Insert outcomes; return the decisions and keys of those that were there, or that others have just stored."""
+    """Insert outcomes; return the decisions and keys of outcomes that existed or that others have just stored."""
     rows = [(key, experiment, *row) for key, row in zip(session.new_ids(len(outcomes)), outcomes, strict=True)]
     lost = session.add_new("outcome", rows, unless="decision, key, revision")
     return {(row[2], row[3]) for row in rows if row[0] in lost} if lost else set()
@@ -142,7 +142,7 @@ def _outcomes(session: Session, decisions: list[int]) -> KnownOutcomes:
 def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None) -> int:
     """Give parked outcomes to their units, which have been asked since; return their number.
 
-    An event of which nothing else is said happened when it was told, before the unit was asked.
+    If no other time is given, an event happened when it was told, which was before the unit was asked.
     """
     happened_at = "coalesce(p.happened_at, p.arrived_at)" if about.setup.outcome.is_events else "p.happened_at"
     query = (

@@ -27,7 +27,7 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
     """Make the next version if anything is new; return the current one, None if there is none.
 
     A stopped experiment gets no versions, but outcomes that were parked while their units were asked are given to them.
-    If the policy fails, the last good version goes on serving, and the experiment's `problem` says why.
+    If the policy fails, the last good version stays in use, and the experiment's `problem` says why.
     """
     with storage.reading() as session:
         about = snapshot(session, name)
@@ -58,12 +58,12 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
 
 def hold(session: Session, experiment: int) -> None:
     """Let no other transaction change the experiment or add versions until this one ends."""
-    session.known = None  # what it changes may be undone
+    session.known = None  # its transaction may be rolled back
     session.run("update experiment set state = state where id = ?", experiment)
 
 
 def _next(session: Session, about: Snapshot, current: Version) -> tuple[Version, Knowledge | None]:
-    """Return the next version, yet without probabilities, and what is known then; None if nothing is new."""
+    """Return the next version, still without probabilities, and what it knows; None if nothing is new."""
     arrived = last_arrival(session, about.id, current.watermark, session.watermark)
     made_at = max(session.now, current.made_at, arrived + 1)
     target = replace(
@@ -154,7 +154,7 @@ class Ticker:
         self._thread: threading.Thread | None = None
 
     def follow(self, name: str, setup: Setup) -> None:
-        """Make versions of an experiment from now on; rows that are there may not be in one yet."""
+        """Make versions of an experiment from now on; the first may include rows that exist already."""
         with self._lock:
             if name not in self._setups:
                 self._last[name], self._new[name] = time.monotonic(), 1
@@ -176,7 +176,7 @@ class Ticker:
             self._wake.set()
 
     def close(self) -> None:
-        """Stop; what is due is made by whoever opens the store next."""
+        """Stop; the next process that opens the store makes the version that is due."""
         self._closed.set()
         self._wake.set()
         if self._thread is not None:
@@ -198,7 +198,7 @@ class Ticker:
             waits = [
                 self._last[name] + setup.seconds - now
                 for name, setup in self._setups.items()
-                if self._new.get(name) or setup.outcome.is_events  # windows close in silence
+                if self._new.get(name) or setup.outcome.is_events  # windows close without an event that says so
             ]
         return max(min(waits), 0.001) if waits else None
 

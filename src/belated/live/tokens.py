@@ -24,7 +24,7 @@ from belated.log.durations import read_duration
 Scope = Literal["ask", "tell", "read", "units", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
-#: A token of a program, the link by which a person logs in once, and what a browser keeps after that.
+#: A token of a program, the link with which a person logs in once, and the session token of the browser after that.
 TokenKind = Literal["token", "link", "browser"]
 
 #: How long each is valid, if nothing else is said.
@@ -36,12 +36,12 @@ _BYTES = 32
 _SECOND = 1_000_000
 
 _COLUMNS = "t.id, t.kind, t.digest, t.label, t.scopes, e.name, t.author, t.made_at, t.expires_at, t.ended_at"
-_FROM = "from token t left join experiment e on e.id = t.experiment"
+_FROM_TOKENS = "from token t left join experiment e on e.id = t.experiment"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token; never the token itself.
+    """A token's properties, never the token itself.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Token:
         return self.ended_at is None and (self.expires_at is None or now < self.expires_at)
 
     def to_dict(self) -> dict[str, object]:
-        """Return what is known of it as values that JSON has."""
+        """Return its properties as values that JSON has."""
         return {
             "id": self.id, "kind": self.kind, "label": self.label, "scopes": scopes_in_order(self.scopes),
             "experiment": self.experiment, "author": self.author, "made_at": self.made_at.isoformat(),
@@ -142,7 +142,7 @@ def make_token(
     lasting: str | None = None,
     kind: TokenKind = "token",
 ) -> tuple[str, Token]:
-    """Make a token; return it, which cannot be had again, and what is known of it.
+    """Make a token; return it, which is possible only once, and its properties.
 
     Parameters
     ----------
@@ -217,13 +217,13 @@ def _expiry(now: int, lasting: str) -> int | None:
 
 def all_tokens(session: Session) -> dict[bytes, Token]:
     """Return every token by its hash, also those that have ended or expired."""
-    return {bytes(row[2]): _token(row) for row in session.run(f"select {_COLUMNS} {_FROM}")}
+    return {bytes(row[2]): _token(row) for row in session.run(f"select {_COLUMNS} {_FROM_TOKENS}")}
 
 
 def tokens(storage: Storage) -> Tokens:
     """Return the tokens of a store, also those that were revoked or have expired, without links and browsers."""
     with storage.reading() as session:
-        rows = session.run(f"select {_COLUMNS} {_FROM} where t.kind = 'token' order by t.id")
+        rows = session.run(f"select {_COLUMNS} {_FROM_TOKENS} where t.kind = 'token' order by t.id")
     return Tokens([_token(row) for row in rows])
 
 
@@ -239,7 +239,7 @@ def revoke(storage: Storage, key: int) -> bool:
 
 
 def use_link(storage: Storage, secret: str) -> tuple[str, Token] | None:
-    """Exchange a link for what a browser keeps; None if it was used before, or is not valid."""
+    """Exchange a link's code for a browser's session token; None if it was used before, or is not valid."""
     with storage.writing() as session:
         ended = session.run(
             "update token set ended_at = ? where digest = ? and kind = 'link' and ended_at is null and "
@@ -249,7 +249,7 @@ def use_link(storage: Storage, secret: str) -> tuple[str, Token] | None:
         if not ended:
             return None
         session.run("delete from token where kind <> 'token' and expires_at < ?", session.now - 86_400 * _SECOND)
-        ((*row,),) = session.run(f"select {_COLUMNS} {_FROM} where t.id = ?", ended[0][0])
+        ((*row,),) = session.run(f"select {_COLUMNS} {_FROM_TOKENS} where t.id = ?", ended[0][0])
         link = _token(tuple(row))
         return add_token(
             session, link.label, link.scopes, author=link.author, experiment=link.experiment, kind="browser"

@@ -24,7 +24,7 @@ from belated.live.storage import Session
 from belated.live.ticking import FindPolicy, remaining, with_knowledge
 
 #: How far a probability may be from its replay: other machines and versions round differently.
-_CLOSE = 1e-9
+_TOLERANCE = 1e-9
 
 #: Rows that are drawn again at a time.
 _BATCH = 50_000
@@ -78,7 +78,7 @@ class Verification(Table):
 
 def verify(session: Session, find_policy: FindPolicy) -> Verification:
     """Check every experiment of a store."""
-    session.known = None  # nothing is taken from memory
+    session.known = None  # everything is read from the storage
     findings: list[str] = []
     decisions = outcomes = version_count = 0
     for (name,) in session.run("select name from experiment order by id"):
@@ -114,7 +114,7 @@ def _check_orphans(session: Session) -> Iterator[str]:
 
 @dataclass
 class _Noted:
-    """What the list of changes says of an experiment."""
+    """The state of an experiment according to its list of changes."""
 
     arms: dict[str, str] = field(default_factory=dict)
     segments: list[str] = field(default_factory=list)
@@ -150,7 +150,7 @@ _STATES = {"start": "running", "import": "running", "stop": "stopped", "close": 
 
 
 def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> Iterator[str]:
-    """Compare an experiment with what the list of changes says of it."""
+    """Compare an experiment with its list of changes."""
     noted = _Noted()
     with legible("the list of changes"):
         rows = session.run("select what, detail from change where experiment = ? order by id", about.id)
@@ -193,11 +193,11 @@ def replay(session: Session, name: str, find_policy: FindPolicy) -> list[Version
     about = snapshot(session, name)
     remade: list[Version] = []
     for version in versions(session, about.id):
-        remade.append(_again(session, about, remade[-1] if remade else None, version, find_policy))
+        remade.append(_replayed(session, about, remade[-1] if remade else None, version, find_policy))
     return remade
 
 
-def _again(
+def _replayed(
     session: Session, about: Snapshot, before: Version | None, after: Version, find_policy: FindPolicy
 ) -> Version:
     """Make a version again from the one before."""
@@ -229,7 +229,7 @@ def _check_versions(session: Session, about: Snapshot, listed: list[Version], fi
             return
         yield from _check_order(session, about, before, version)
         try:
-            again = _again(session, about, before, version, find_policy)
+            again = _replayed(session, about, before, version, find_policy)
         except (IndexError, TypeError):
             yield f"version {number} has seen a decision for an arm or a segment that is not there"
             return
@@ -242,7 +242,7 @@ def _check_versions(session: Session, about: Snapshot, listed: list[Version], fi
         learned = [(each.step, each.steps, each.counts, each.totals) for each in (again, version)]
         if learned[0] != learned[1]:
             yield f"version {number} does not follow from the outcomes that it had seen"
-        if max(abs(a - b) for a, b in zip(again.probabilities, version.probabilities, strict=True)) > _CLOSE:
+        if max(abs(a - b) for a, b in zip(again.probabilities, version.probabilities, strict=True)) > _TOLERANCE:
             yield f"version {number} does not have the probabilities that its policy gives"
         if any(p for k, p in enumerate(version.probabilities) if k % version.arms not in version.offered):
             yield f"version {number} chooses an arm that was not offered"
@@ -252,7 +252,7 @@ def _check_versions(session: Session, about: Snapshot, listed: list[Version], fi
 
 
 def _check_order(session: Session, about: Snapshot, before: Version | None, version: Version) -> Iterator[str]:
-    """Check that versions and what they had seen follow each other."""
+    """Check that versions, and the rows that they were made from, follow each other in time."""
     if version.watermark > session.watermark:
         yield f"version {version.number} has a watermark above everything that is stored"
     if before is None:
@@ -273,7 +273,7 @@ def _sums_to_one(version: Version) -> bool:
 
 
 def _check_decisions(session: Session, about: Snapshot, listed: list[Version]) -> tuple[int, list[str]]:
-    """Draw every arm again; units are never part of what is found."""
+    """Draw every arm again; findings never contain units."""
     known = {version.number: version for version in listed}
     wrong: dict[str, int] = {}
     checked, last = 0, -1

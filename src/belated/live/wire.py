@@ -1,4 +1,4 @@
-"""What is sent to a service and what comes back, as values that JSON has."""
+"""Requests to a service and its replies, as values that JSON has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from belated.simulation.policies import Policy
 
 #: Units or outcomes of one request, and about how many bytes; more are sent in several.
-_MANY, _LARGE = 10_000, 4 << 20
+_MOST_ITEMS, _MOST_BYTES = 10_000, 4 << 20
 
 _Read = TypeVar("_Read")
 _Item = TypeVar("_Item")
@@ -32,7 +32,7 @@ _Reply = TypeVar("_Reply")
 
 
 def path_of(name: str, act: str = "") -> str:
-    """Return the path of an experiment; its name is one segment, whatever is in it."""
+    """Return the path of an experiment; its name is one percent-encoded part of the path."""
     part = quote(name, safe="").replace(".", "%2E")
     return f"/v1/experiments/{part}/{act}" if act else f"/v1/experiments/{part}"
 
@@ -46,13 +46,13 @@ def policy_table(policy: Policy) -> JsonObject:
 
     if policy.name == "own":
         raise OptionError(
-            f"{argument('policy')} is a Python function, which is not sent over HTTP; open the store itself for it."
+            f"{argument('policy')} is a Python function, which is not sent over HTTP; open the store itself to use it."
         )
     return policy_to(policy)
 
 
 def asks_table(asks: Sequence[UnitAsked]) -> JsonObject:
-    """Return what is asked as a table: units or, if they have segments, both."""
+    """Return an ask as a table: units or, if they have segments, both."""
     pairs = [ask for ask in asks if not isinstance(ask, str)]
     if not pairs:
         return {"units": list(asks)}
@@ -82,7 +82,7 @@ def batches(items: Sequence[_Item]) -> Iterator[list[_Item]]:
     size = 0
     for item in items:
         length = len(json.dumps(item, ensure_ascii=False).encode()) + 2
-        if part and (len(part) == _MANY or size + length > _LARGE):
+        if part and (len(part) == _MOST_ITEMS or size + length > _MOST_BYTES):
             yield part
             part, size = [], 0
         part.append(item)
@@ -101,7 +101,7 @@ def understood(read: Callable[[_Reply], _Read], reply: _Reply) -> _Read:
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         if isinstance(error, BelatedError):
             raise
-        raise StorageError("The service's reply cannot be read; is it belated of the same version?") from None
+        raise StorageError("The service's reply cannot be read; use the same version of belated.") from None
 
 
 def read_decision(table: JsonObject) -> Decision:

@@ -19,14 +19,14 @@ from belated.live.records import Tell
 from belated.live.storage import Session, Storage
 from belated.live.telling import tell
 
-#: Rows of one transaction, at most about so many.
-_MOST = 20_000
+#: About the largest number of rows in one transaction.
+_MOST_ROWS = 20_000
 
 #: How long callers of the last commit are given to come back, in seconds and times: less than a flush of the disk.
 _MOMENT, _MOMENTS = 0.0001, 10
 
 #: Commits that `Load.recent` has.
-_RECENT = 200
+_RECENT_COMMITS = 200
 
 CallKind = Literal["ask", "tell"]
 
@@ -44,7 +44,7 @@ _Turn = tuple[asyncio.AbstractEventLoop, CallKind, str, bool]
 
 
 class Commit(NamedTuple):
-    """A commit of the writer: how many requests and rows it stored, and the seconds from its begin to the disk."""
+    """A commit of the writer: how many requests and rows it stored, and how many seconds it took."""
 
     requests: int
     rows: int
@@ -52,22 +52,22 @@ class Commit(NamedTuple):
 
 
 class Load(NamedTuple):
-    """How busy a store is.
+    """How many requests wait for a store, and what it stored.
 
     Attributes
     ----------
     waiting : int
         Requests that wait for their reply now.
     limit : int or None
-        How many may.
+        How many requests may wait.
     commits, requests, rows : int
         What was stored since the store was opened.
     seconds : float
-        The time that these commits took together.
+        The total time of these commits.
     refused, failed : int
-        Requests that were refused because too many waited, and that the storage failed to store.
+        Requests that were refused because too many were waiting, and requests that the storage failed to store.
     recent : tuple of Commit
-        The last commits, the latest at the end.
+        The last commits, oldest first.
     """
 
     waiting: int
@@ -127,16 +127,16 @@ class Writer:
 
     def __init__(self, storage: Storage, committed: Callable[[str, int], None], limit: int | None = None) -> None:
         self._storage, self._committed, self._limit = storage, committed, limit
-        self._turns: dict[_Turn, _Request] = {}  # what event loops submit in the turn that they are in
+        self._turns: dict[_Turn, _Request] = {}  # what event loops submit in their current turn
         self._queue: deque[_Request] = deque()
-        self._calls: SimpleQueue[bool] = SimpleQueue()  # wake the writer; False: for the last time
+        self._calls: SimpleQueue[bool] = SimpleQueue()  # wakes the writer; False ends it
         self._process, self._open, self._ended = os.getpid(), True, False
-        self._lock = threading.Lock()  # of who commits
+        self._lock = threading.Lock()  # held by the thread that commits
         self._group: list[_Request] = []  # those of the commit that is on its way
         self._last = 1  # how many callers the last commit had
         self._refused = self._failed = self._commits = self._requests = self._rows = 0
         self._seconds = 0.0
-        self._recent: deque[Commit] = deque(maxlen=_RECENT)
+        self._recent: deque[Commit] = deque(maxlen=_RECENT_COMMITS)
         self._thread = threading.Thread(target=self._work, name="belated-writer", daemon=True)
         self._thread.start()
 
@@ -186,7 +186,7 @@ class Writer:
         request.callers.append(future)
         if not alone:
             request.sizes.append(len(items))
-        if len(request.items) >= _MOST:
+        if len(request.items) >= _MOST_ROWS:
             self._end_turn(turn)
         return future
 
@@ -196,7 +196,7 @@ class Writer:
         return sum(map(len, [*self._turns.copy().values(), *self._queue.copy(), *self._group]))
 
     def load(self) -> Load:
-        """Return how busy the writer is, and what it has done."""
+        """Return how many requests wait, and what the writer has stored."""
         return Load(
             waiting=self.waiting, limit=self._limit, commits=self._commits, requests=self._requests, rows=self._rows,
             seconds=self._seconds, refused=self._refused, failed=self._failed, recent=tuple(self._recent.copy()),
@@ -272,7 +272,7 @@ class Writer:
         the first of them alone. A single caller waits for nobody.
         """
         callers, rows, patience = 0, 0, _MOMENTS
-        while rows < _MOST:
+        while rows < _MOST_ROWS:
             if self._queue:
                 request = self._queue[0]
                 self._group.append(request)  # before it leaves the queue, so that `waiting` never misses it

@@ -36,6 +36,15 @@ def test_what_can_be_done_depends_on_the_state(exp):
     assert possible(exp) == {}
 
 
+def test_an_arm_whose_name_has_spaces_around_it_can_be_chosen(exp):
+    """Forms drop such spaces; programs and imported tables may not."""
+    exp.start().add_arm(" D ")
+    change, _, given = read_change(exp, {"what": "pause_arm", "arm": " D "} | REASON)
+    assert given.errors == {}
+    change.make("Ada")
+    assert chosen_from(possible(exp)["resume_arm"]) == [" D "]
+
+
 def test_arms_can_be_chosen_for_what_can_be_done_with_them(exp):
     exp.start().pause_arm("B")
     now = possible(exp)
@@ -121,9 +130,9 @@ def test_whoever_closes_is_told_how_many_outcomes_are_lost(exp):
 def test_a_final_arm_is_what_units_to_come_get(exp):
     exp.start()
     none, _, _ = read_change(exp, {"what": "stop", "final": ""} | REASON)
-    assert "Units to come are refused." in none.effects
+    assert "Later units are refused." in none.effects
     change, _, _ = read_change(exp, {"what": "stop", "final": "B"} | REASON)
-    assert "Units to come get “\u2068B\u2069”, and are not part of the experiment." in change.effects
+    assert "Later units get “\u2068B\u2069”, and are not part of the experiment." in change.effects
     change.make("Ada")
     assert exp.ask("ada").arm == "B"
 

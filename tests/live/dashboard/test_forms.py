@@ -9,23 +9,27 @@ from belated.live.dashboard.forms import FormField, FormValues, duration, needed
 FIELDS = [FormField("level", "Coverage", "How often."), FormField("name", "Name", "Whose.")]
 
 
-@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("1,000.5", 1000.5), ("-2e3", -2000.0)])
+@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("1,000.5", 1000.5), ("-12 000", -12e3), ("-2e3", -2000.0)])
 def test_a_number(text, value):
     assert real(text) == value
 
 
-@pytest.mark.parametrize("text", ["x", "nan", "inf", "-Infinity", "1e999", "0x10", "1;2"])
+@pytest.mark.parametrize(
+    "text", ["x", "nan", "inf", "-Infinity", "1e999", "0x10", "1;2", "0,5", "1,5", "0,125", "1,00", "2.1,000"]
+)
 def test_what_is_no_number(text):
     with pytest.raises(bl.OptionError, match=r"Write a number, such as 0\.5\."):
         real(text)
 
 
-@pytest.mark.parametrize(("text", "value"), [("7", 7), ("10,000", 10_000), ("10 000", 10_000), ("0" * 15, 0)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("7", 7), ("10,000", 10_000), ("10 000", 10_000), ("1,234,567", 1_234_567), ("0" * 15, 0)]
+)
 def test_a_whole_number(text, value):
     assert whole(text) == value
 
 
-@pytest.mark.parametrize("text", ["1.5", "-1", "1e3", "²", "٣", "1" * 16, "x"])
+@pytest.mark.parametrize("text", ["1.5", "-1", "1e3", "²", "٣", "1" * 16, "x", "1,5", "10,00", "1 2"])
 def test_what_is_no_whole_number(text):
     with pytest.raises(bl.OptionError, match="Write a whole number, such as 10000"):
         whole(text)

@@ -24,6 +24,15 @@ def test_a_long_history_is_sampled_with_its_ends(place):
     np.testing.assert_allclose(history.probabilities[""].sum(axis=1), 1)
 
 
+def test_the_last_version_decides_until_now_but_not_after_the_end(place):
+    exp = place.create()
+    place.clock.forward(60)
+    start, now = read_history(exp).moments
+    assert now - start == np.timedelta64(60, "s")
+    exp.stop()
+    assert read_history(exp).moments.tolist() == [start.item()]
+
+
 def test_changes_are_said_and_marked(place):
     exp = place.create()
     exp.add_arm("<b>", author="Ada", reason="an idea")

@@ -22,7 +22,7 @@ def is_red(site, name):
 
 
 def test_lights_of_the_list_are_made_again_while_somebody_looks(own_site, monkeypatch):
-    monkeypatch.setattr(shelves, "_LEAST", 0.0)
+    monkeypatch.setattr(shelves, "_LEAST_PAUSE", 0.0)
     exp = own_site.store.create(
         "wrong", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), baseline="A"
     ).start()

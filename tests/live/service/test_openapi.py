@@ -77,6 +77,14 @@ def test_replies_are_what_the_document_says(served):
 
 
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_token_of_an_unknown_experiment_is_refused_as_the_document_says(served):
+    reply = served.post("/v1/tokens", {"label": "x", "scopes": ["ask"], "experiment": "nope"})
+    assert reply.kind == "unknown-experiment"
+    (route,) = (each for each in ENDPOINTS if (each.method, each.path) == ("POST", "/v1/tokens"))
+    assert reply.status in codes(route)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_what_can_be_got_has_a_head(served):
     """Monitors look at heads; they have the code and the headers, and no body."""
     for path in ("/live", "/metrics", "/v1/experiments", "/v1/experiments/button"):

@@ -82,15 +82,15 @@ def actions(about: Snapshot) -> list[Action]:
         final = _choice(
             "final",
             "Final arm",
-            "What units to come get; they are not part of the experiment.",
+            "The arm that later units get; they are not part of the experiment.",
             _final_arms(about),
             "no arm: asking is refused",
         )
         possible.append(
-            Action("stop", "Stop", "No new units; outcomes are still taken. It cannot start again.", (final,))
+            Action("stop", "Stop", "Takes no new units, but still takes outcomes. It cannot start again.", (final,))
         )
     if about.state != "closed":
-        possible.append(Action("close", "Close", "Neither units nor outcomes any more. It cannot be undone."))
+        possible.append(Action("close", "Close", "Takes no units and no outcomes. This cannot be undone."))
     return possible
 
 
@@ -146,7 +146,7 @@ def _start(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal:
     shares = count(len(about.offered), "arm")
     effects = [
         f"It takes units from now on, and decides among {shares}.",
-        "What was fixed at its creation stays fixed.",
+        "The settings that were fixed at its creation stay fixed.",
     ]
     return f"Start {_name(about)}?", effects, None, exp.start
 
@@ -157,9 +157,9 @@ def _stop(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal | No
         return None
     final = label or None
     later = (
-        "Units to come are refused."
+        "Later units are refused."
         if final is None
-        else (f"Units to come get {_quoted(final)}, and are not part of the experiment.")
+        else (f"Later units get {_quoted(final)}, and are not part of the experiment.")
     )
     effects = [
         "No new unit enters the experiment, and it cannot start again.",
@@ -177,7 +177,7 @@ def _close(exp: Experiment, about: Snapshot, given: FormValues) -> _Proposal:
         else f" {count(max(status.asked - status.told, 0), 'outcome')} still out will never be known."
     )
     effects = [
-        f"Neither units nor outcomes are taken any more.{lost}",
+        f"No units and no outcomes are taken from then on.{lost}",
         "It cannot be undone.",
         "Answers and the log stay.",
     ]
@@ -284,13 +284,13 @@ def _preview(
     try:
         then = decide(rule, labels, offered, known, about.setup.planned, segments)
     except PolicyError as error:
-        said.append(f"The policy fails then: {error} The last probabilities of the arms that are left go on.")
+        said.append(f"The policy fails then: {error} The remaining arms keep their last probabilities.")
         then = remaining(current, offered, len(labels), len(segments))
     now = [p for k in range(max(len(segments), 1)) for p in _padded(current.chances(k), len(labels))]
     columns = [Column("arm", list(labels) * max(len(segments), 1), "label")]
     columns += [Column("segment", [each for each in segments for _ in labels], "label")] if segments else []
     columns += [Column("now", now, "share"), Column("then", then, "share")]
-    return Sheet("Probabilities of new units, now and then", columns), said
+    return Sheet("Probabilities of new units, before and after the change", columns), said
 
 
 def _padded(values: Sequence[float], length: int) -> list[float]:

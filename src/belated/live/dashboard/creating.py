@@ -41,7 +41,7 @@ POLICY_FIELDS = (
         "policy",
         "Policy",
         "How arms are chosen. Thompson sampling: the better an arm seems, the more units it gets. Epsilon-greedy: the "
-        "best arm so far, and now and then another. Upper confidence bound: the arm that could be best. It can be "
+        "best arm so far, and sometimes another. Upper confidence bound: the arm that could be best. It can be "
         "changed later; answers stay valid.",
         value="thompson",
         kind="choice",
@@ -82,7 +82,7 @@ CREATE_FIELDS = (
     FormField(
         "baseline",
         "Baseline",
-        "The arm that the others are compared with. Fixed from now on. Empty: all are compared with each other.",
+        "The arm with which others are compared. It cannot be changed later. Empty: all are compared with each other.",
         optional=True,
     ),
     FormField(
@@ -96,8 +96,8 @@ CREATE_FIELDS = (
     FormField(
         "outcome",
         "Outcome",
-        "What is told about a unit, sooner or later. Silence is not a no, except for events: a unit without any has "
-        "outcome 0 when its window closes. Fixed from now on.",
+        "What is told about a unit, now or later. An outcome that was not told is unknown, except for events: a unit "
+        "without events has the outcome 0 when its window closes. It cannot be changed later.",
         value="binary",
         kind="choice",
         choices=OUTCOMES,
@@ -112,7 +112,7 @@ CREATE_FIELDS = (
     FormField(
         "measure",
         "Measure",
-        "For events: what of them is the outcome.",
+        "For events: how the events of a unit become its outcome.",
         value="indicator",
         kind="choice",
         choices=MEASURES,
@@ -128,12 +128,14 @@ CREATE_FIELDS = (
         value="10000",
         kind="number",
     ),
-    FormField("level", "Level", "How often intervals hold the truth. Fixed from now on.", value="0.95", kind="number"),
+    FormField(
+        "level", "Level", "How often intervals hold the truth. It cannot be changed later.", value="0.95", kind="number"
+    ),
     *POLICY_FIELDS,
     FormField(
         "seconds",
         "Seconds between versions",
-        "A new policy version is made after so many seconds if anything is new.",
+        "The number of seconds after which a new policy version is made, if there is anything new.",
         value="2",
         kind="number",
     ),

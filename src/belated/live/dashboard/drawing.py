@@ -1,4 +1,4 @@
-"""What pages draw: charts and tables of an answer, the report's own, with few enough rows for a page that is live."""
+"""The charts and tables of an answer on the pages: those of the report, with few enough rows for a live page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_LINES, _MOST_RIBBONS, _MOST_LOOKS = 7, 4, 60
 
 
 class Drawn(NamedTuple):
-    """What the pages of an experiment show of an answer.
+    """The parts of an answer that the pages of an experiment show.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Drawn(NamedTuple):
 
 
 def draw(answer: LiveAnswer, history: ExperimentHistory) -> Drawn:
-    """Return what the pages show of an answer."""
+    """Return the parts of an answer that the pages show."""
     log, estimate = answer.log, answer.estimate
     over_time = [] if answer.sequence is None or estimate is None else bands(answer, history)
     over_time += versions(history)
@@ -133,12 +133,12 @@ def overall(answer: LiveAnswer) -> list[tuple[Answer, SequenceAnswer]]:
 
 
 def sentences(answer: LiveAnswer) -> list[str]:
-    """Say what may be read at any look, a sentence for each difference, those that are known first."""
+    """Return a sentence on each difference that holds at every look; known differences come first."""
     differences = overall(answer)
     if not differences:
         return ["There is one arm, and nothing to compare it with."]
     excluded = [each for fixed, each in differences if fixed.name in answer.exclusions]
-    said = [_known(each, answer) for each in sorted(excluded, key=_certain, reverse=True)][:MOST_ROWS]
+    said = [_exclusion_text(each, answer) for each in sorted(excluded, key=_least_difference, reverse=True)][:MOST_ROWS]
     more = len(excluded) - len(said)
     said += [f"{count(more, 'more difference')} {'is' if more == 1 else 'are'} known."] if more else []
     rest = [(fixed, each) for fixed, each in differences if fixed.name not in answer.exclusions]
@@ -159,21 +159,23 @@ def _holds_0(answer: SequenceAnswer) -> bool:
     return not (math.isfinite(answer.estimate) and (answer.low > 0 or answer.high < 0))
 
 
-def _certain(answer: SequenceAnswer) -> float:
+def _least_difference(answer: SequenceAnswer) -> float:
     """Return how large a difference is at least; below 0 if its interval holds 0."""
     return max(answer.low, -answer.high) if math.isfinite(answer.estimate) else -math.inf
 
 
 def _clearest(answers: Sequence[SequenceAnswer], most: int = MOST_ROWS) -> list[int]:
     """Return the places of the clearest differences in their order, few enough for a page."""
-    return sorted(sorted(range(len(answers)), key=lambda i: -_certain(answers[i]))[:most])
+    return sorted(sorted(range(len(answers)), key=lambda i: -_least_difference(answers[i]))[:most])
 
 
-def _known(answer: SequenceAnswer, about: LiveAnswer) -> str:
+def _exclusion_text(answer: SequenceAnswer, about: LiveAnswer) -> str:
     above, below = (one_line(part, 40) for part in answer.parts)
     at = about.exclusions[answer.name].strftime("%Y-%m-%d %H:%M")
     if _holds_0(answer):
-        return f"The interval of {above} and {below} excluded 0 at {at} UTC: you could have stopped. It holds 0 again."
+        return (
+            f"The interval of {above} and {below} excluded 0 at {at} UTC: you could have stopped. It includes 0 again."
+        )
     higher, lower = (above, below) if answer.estimate > 0 else (below, above)
     return f"{higher} is higher than {lower}: by {_span(answer)}. You could have stopped at {at} UTC."
 
@@ -196,7 +198,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def answered(answer: LiveAnswer, report: Report) -> list[Section]:
     """Return the sections of the answer: at every look, then what holds at one planned look."""
-    once = f"Holds at one look that was planned in advance ({percent(report.level)}); do not stop by it."
+    once = f"Holds at one look that was planned in advance ({percent(report.level)}); do not stop because of it."
     several = len(report.estimate.arms) > 1
     sections = [always(answer, report)] if several else []
     own = in_segments(answer)
@@ -204,7 +206,7 @@ def answered(answer: LiveAnswer, report: Report) -> list[Section]:
     different = differences_section(report, MOST_ROWS)
     if different is not None and report.contrasts is not None:
         named = replace(different, heading="Differences and lift, at one planned look", intro=once)
-        if not _any(report.contrasts.answers):
+        if not _has_estimate(report.contrasts.answers):
             named = replace(named, parts=tuple(replace(part, charts=[]) for part in named.parts))
         sections.append(cut(named, strongest(list(report.contrasts.answers), MOST_ROWS)))
     sections += [cut(_best(answer, once))] if several else []
@@ -237,17 +239,18 @@ def always(answer: LiveAnswer, report: Report) -> Section:
     title = "Differences, with intervals that hold at every look"
     forest = charts.forest(rows, title=title, level=report.level, reference=0.0)
     part = Part(
-        charts=[forest] if _any(one for one, _ in pairs) else [],  # an empty chart says nothing
+        charts=[forest] if _has_estimate(one for one, _ in pairs) else [],  # an empty chart says nothing
         caption=f"{title} ({percent(report.level)}, each by itself). Where an interval excludes 0, you may stop.",
         sheet=Sheet(
-            f"{_from(answer)} at every look, in numbers{_of(len(pairs))}", [rows_of(column, places) for column in sheet]
+            f"{_table_words(answer)} at every look, in numbers{_clearest_note(len(pairs))}",
+            [rows_of(column, places) for column in sheet],
         ),
     )
     intro = "These intervals hold at all looks together: look as often as you like, and stop when you like."
     return Section(name="always", link="At every look", heading="At every look", intro=intro, parts=(part,))
 
 
-def _any(answers: Iterable[Answer]) -> bool:
+def _has_estimate(answers: Iterable[Answer]) -> bool:
     """Whether there is an estimate to draw."""
     return any(math.isfinite(each.estimate) for each in answers)
 
@@ -260,7 +263,7 @@ def _names(answer: LiveAnswer) -> Column:
     return Column(head, names * (len(answer.contrasts) // max(len(differences), 1)), "label")
 
 
-def _from(answer: LiveAnswer) -> str:
+def _table_words(answer: LiveAnswer) -> str:
     """Say what a table is of; on a phone, its columns have no heads."""
     base = answer.setup.baseline
     return "Differences" if base is None else f"Differences from {one_line(base, 40)}"
@@ -289,7 +292,8 @@ def in_segments(answer: LiveAnswer) -> Section | None:
     segments = Column("segment", [fixed.segment for fixed, _ in answer.contrasts], "label")
     columns = [_names(answer), segments, *_always_columns(answer)]
     sheet = Sheet(
-        f"{_from(answer)} at every look in each segment{_of(len(own))}", [rows_of(column, places) for column in columns]
+        f"{_table_words(answer)} at every look in each segment{_clearest_note(len(own))}",
+        [rows_of(column, places) for column in columns],
     )
     intro = "The answers above are averages over the units so far. Each line holds at every look, by itself."
     part = Part(charts=[], caption="", sheet=sheet)
@@ -298,8 +302,8 @@ def in_segments(answer: LiveAnswer) -> Section | None:
     )
 
 
-def _of(number: int) -> str:
-    """Say that a table has the clearest of so many differences, unless it has all."""
+def _clearest_note(number: int) -> str:
+    """Say that a table has only the clearest differences, unless it has all."""
     return f"; the {MOST_ROWS} clearest of {number:,}, `belated live answer` has all" if number > MOST_ROWS else ""
 
 
@@ -358,7 +362,7 @@ def bands(answer: LiveAnswer, history: ExperimentHistory) -> list[Section]:
     return [Section(name="band", link="The band", heading="The band over time", parts=(part,))]
 
 
-def _says(track: Track, widest: float) -> Array:
+def _informative_looks(track: Track, widest: float) -> Array:
     """Return at which looks a band says anything: it has an estimate, and leaves out values that are possible."""
     width = np.asarray(track.high - track.low)
     says: Array = np.isfinite(track.estimate) & np.isfinite(width) & (width < 0.99 * widest)
@@ -367,18 +371,18 @@ def _says(track: Track, widest: float) -> Array:
 
 def _is_line(track: Track, widest: float) -> bool:
     """Whether there is something to draw: the band says anything at two moments or more."""
-    return len(np.unique(np.asarray(track.moments)[_says(track, widest)])) > 1
+    return len(np.unique(np.asarray(track.moments)[_informative_looks(track, widest)])) > 1
 
 
 def _places(track: Track) -> Array:
-    """Return at most so many looks, evenly spaced, with the last."""
+    """Return at most a given number of looks, evenly spaced, with the last."""
     n = len(track.moments)
     return np.unique(np.linspace(0, n - 1, min(n, _MOST_LOOKS)).round().astype(np.int64))
 
 
 def _band(track: Track, widest: float, arm_look: int) -> charts.Series:
     places = _places(track)
-    known = _says(track, widest)[places]
+    known = _informative_looks(track, widest)[places]
     values, low, high = (
         np.where(known, track.shown(name)[places], np.nan) for name in ("estimate", "low", "high")
     )  # fmt: skip
@@ -436,7 +440,7 @@ def arrived(report: Report) -> list[Section]:
         sections.append(replace(arriving, parts=(replace(part, caption=f"{part.caption}{words}"),)))
     if building is not None and building.parts[0].sheet is not None:
         rows, arms = len(building.parts[0].sheet.columns[0].values), len(report.estimate.arms)
-        last = rows - arms * max(MOST_ROWS // arms, 1)  # the last ages say most
+        last = rows - arms * max(MOST_ROWS // arms, 1)  # of many ages, the last ones are shown
         first, *others = building.parts
         parts = (cut_part(first, range(max(last, 0), rows)), *(cut_part(each) for each in others))
         sections.append(replace(building, parts=parts))
@@ -444,7 +448,7 @@ def arrived(report: Report) -> list[Section]:
 
 
 def draws(log: Data, evidence: Evidence) -> list[Section]:
-    """Show how many units each arm got, against what the probabilities predict."""
+    """Show how many units each arm got, and how many the probabilities predict."""
     if evidence.p is None or evidence.p2 is None:
         return []
     assigned, p, p2 = evidence.sums["assigned"], evidence.p, evidence.p2
@@ -470,7 +474,7 @@ def draws(log: Data, evidence: Evidence) -> list[Section]:
     )
     heading = "Draws against probabilities"
     intro = (
-        "Arms are drawn by chance with the logged probabilities. Differences beyond 4 standard errors are no chance."
+        "Arms are drawn by chance with the logged probabilities. Differences beyond 4 standard errors are not chance."
     )
     section = Section(name="draws", link="Draws", heading=heading, intro=intro, parts=(part,))
     return [cut(section, sorted(furthest.tolist()))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
@@ -54,11 +55,16 @@ class FormValues:
         self.values = dict(values)
         self.errors: dict[str, str] = {}
         self._labels = {field.name: field.label for field in fields}
+        self._choices = {field.name for field in fields if field.kind == "choice"}
 
     def read(self, name: str, reader: Callable[[str], _Read], *, about: str | None = None) -> _Read | None:
-        """Return a field's value as `reader` reads it; None if it is wrong, which is then said beside the field."""
+        """Return a field's value as `reader` reads it; None if it is wrong, which is then said beside the field.
+
+        Spaces around what was typed do not count; those of a choice are of a name that programs gave.
+        """
+        text = self.values.get(name, "")
         try:
-            return reader(self.values.get(name, "").strip())
+            return reader(text if name in self._choices else text.strip())
         except BelatedError as error:
             self.refuse(about or name, error)
             return None
@@ -76,9 +82,19 @@ def needed(text: str) -> str:
     return text
 
 
+#: A number whose thousands are set apart. Any other comma, such as that of 0,5, is none of a number.
+_THOUSANDS = re.compile(r"([+-]?[1-9][0-9]{0,2})((?:[, ][0-9]{3})+)(?=\.|$)")
+
+
+def _together(text: str) -> str:
+    """Return a number without what sets its thousands apart."""
+    match = _THOUSANDS.match(text)
+    return text if match is None else match[1] + re.sub("[, ]", "", match[2]) + text[match.end() :]
+
+
 def real(text: str) -> float:
-    """Return a number."""
-    plain = needed(text).replace(",", "")
+    """Return a number; thousands may be set apart."""
+    plain = _together(needed(text))
     try:
         value = float(plain)
     except ValueError:
@@ -90,7 +106,7 @@ def real(text: str) -> float:
 
 def whole(text: str) -> int:
     """Return a whole number; thousands may be set apart."""
-    plain = needed(text).replace(",", "").replace(" ", "")
+    plain = _together(needed(text))
     if not plain.isascii() or not plain.isdigit() or len(plain) > 15:
         raise OptionError("Write a whole number, such as 10000.")
     return int(plain)

@@ -28,7 +28,7 @@ class Lag:
 
 @dataclass(frozen=True)
 class Machine:
-    """How busy a store is.
+    """How many requests wait for a store, and what it stored.
 
     Attributes
     ----------

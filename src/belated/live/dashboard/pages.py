@@ -107,9 +107,9 @@ def _loaded(name: str) -> _Handler:
     return load
 
 
-def reply(request: Request, html: str, status: int = 200, tag: str | None = None) -> Response:
+def reply(request: Request, html: str, status: int = 200) -> Response:
     """Return a page or a part of one; a part that the browser has is not sent again."""
-    tag = f'"{tag or blake2b(html.encode(), digest_size=12).hexdigest()}"'
+    tag = f'"{blake2b(html.encode(), digest_size=12).hexdigest()}"'
     headers = {**PAGE_HEADERS, "etag": tag, "cache-control": "no-cache, private"}
     if status == 200 and has_tag(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
@@ -191,7 +191,7 @@ class Pages:
         return token, await _service(request).experiment(name)
 
     async def tab(self, request: Request) -> Response:
-        """Show the answer, or what else is made from it; a page comes at once, with the latest answer there is."""
+        """Show the answer, or a page made from it; the page comes at once, with the latest answer."""
         token, exp = await self._experiment(request, "read")
         name, part = request.url.path[1:], _part(request)
         overview = await _service(request).thread(read_overview, exp)
@@ -259,7 +259,7 @@ class Pages:
                 await service.thread(change.make, token.label)
                 _note(request, token)
                 return _moved("/changes", experiment=exp.name, done=action.what)
-            except OutdatedError:  # a form that is sent twice at once, to whatever servers, changes something once
+            except OutdatedError:  # a form that is sent twice at once, also to two servers, makes its change once
                 change, action, given = await service.thread(changing.read_change, exp, form)
                 seen = await service.thread(_seen, exp)
         if change is None:

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from belated.base.documents import apart
 from belated.base.text import one_line
 from belated.base.version import __version__
 
@@ -33,7 +34,7 @@ def templates() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"ago": ago, "at": at, "line": one_line, "number": number}
+    environment.filters |= {"ago": ago, "apart": apart, "at": at, "line": one_line, "number": number}
     environment.globals |= {
         "link": link,
         "version": __version__,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CONTENTS = ("answer", "over-time", "arrivals", "soundness")
 
 #: Seconds that a page waits for the first answer; the least time between two answers, and their largest share of it.
-_PATIENCE, _LEAST, _SHARE = 1.5, 1.0, 0.2
+_PATIENCE, _LEAST_PAUSE, _SHARE = 1.5, 1.0, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +89,11 @@ class Shelf:
         self._next_round = 0.0
 
     def kept(self, name: str) -> Shown | None:
-        """Return the latest answer that there is, and begin nothing."""
+        """Return the latest answer, without beginning a new one."""
         return self._kept.get(name)
 
     def begin(self, exp: Experiment) -> asyncio.Task[None] | None:
-        """Begin to make the next answer, unless one is being made or was made just now; return what is being made."""
+        """Begin to compute the next answer, unless one is pending or was just made; return the pending one."""
         task = self._tasks.get(exp.name)
         if (task is None or task.done()) and time.monotonic() >= self._next.get(exp.name, 0.0):
             task = self._tasks[exp.name] = asyncio.ensure_future(self._refresh(exp))
@@ -136,4 +136,4 @@ class Shelf:
             journal.failed("(page)", error)  # the page goes on with the last one, and says how old it is
         finally:
             taken = time.perf_counter() - began
-            self._next[exp.name] = time.monotonic() + max(_LEAST, taken * (1 / _SHARE - 1))
+            self._next[exp.name] = time.monotonic() + max(_LEAST_PAUSE, taken * (1 / _SHARE - 1))

@@ -30,7 +30,9 @@ def fields(names: Sequence[str], owner: Token) -> list[FormField]:
     given = [scope for scope in SCOPES if scope != "units" or "units" in owner.scopes]
     every = [("", "all experiments"), *((name, one_line(name, 80)) for name in names)]
     return [
-        FormField("label", "Label", "Whose it is, such as checkout. Changes made with it have it as their author."),
+        FormField(
+            "label", "Label", "The owner, such as checkout. Changes made with the token have this name as their author."
+        ),
         *(
             FormField(
                 f"scope-{scope}",

@@ -21,11 +21,11 @@ from belated.live.tokens import Scope, Token, all_tokens, digest_of
 if TYPE_CHECKING:
     from starlette.types import Scope as AsgiScope
 
-#: Seconds after which tokens are read again; and the least time between two readings, whatever is sent.
+#: Seconds after which tokens are read again, and the shortest time between two readings.
 _FRESH, _LEAST = 2.0, 0.05
 
 #: Seconds after which nothing is believed that was read before.
-_STALE = 30.0
+_STALE_SECONDS = 30.0
 
 #: What a browser keeps.
 COOKIE = "belated_browser"
@@ -34,7 +34,7 @@ COOKIE = "belated_browser"
 SAFE = ("GET", "HEAD")
 
 #: Headers that a request may have once: a proxy on the way may have believed the first, and we would believe the last.
-_ONCE = (b"host", b"authorization", b"origin", b"sec-fetch-site", b"content-encoding", b"transfer-encoding")
+_SINGLE_HEADERS = (b"host", b"authorization", b"origin", b"sec-fetch-site", b"content-encoding", b"transfer-encoding")
 
 Headers = dict[bytes, bytes]
 
@@ -52,9 +52,7 @@ def check_request(method: str, headers: Headers, settings: Settings) -> None:
 def check_host(headers: Headers, settings: Settings) -> None:
     """Raise unless a request is for a name of the service: another site's name may have been made to lead here."""
     if not _is_one_of(settings.hosts, headers.get(b"host", b"")):
-        raise Problem(
-            "host", "The request is for another host than this service; use one of the names it is served by."
-        )
+        raise Problem("host", "The request is for another host than this service; use one of the service's host names.")
 
 
 @lru_cache(maxsize=64)
@@ -82,7 +80,7 @@ def check_encoding(headers: Headers) -> None:
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise Problem("encoded", "The body is compressed; send it as it is, without `Content-Encoding`.")
     if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-        raise Problem("malformed", "The body is transferred in a way that is not known; send it with its length.")
+        raise Problem("malformed", "The transfer encoding of the body is not supported; send the body with its length.")
 
 
 # ---------------------------------------------------------------- whose it is
@@ -110,7 +108,7 @@ class Keyring:
         digest = self._digests.get(secret) or digest_of(secret)
         token = self._tokens.get(digest)
         age = time.monotonic() - self._read_at
-        if token is None or age > _STALE:
+        if token is None or age > _STALE_SECONDS:
             await asyncio.sleep(_LEAST - age)  # whoever guesses waits, and the storage is spared
             await self._read()
             token = self._tokens.get(digest)
@@ -142,11 +140,11 @@ class Keyring:
 
     async def _load(self) -> None:
         began = time.monotonic()
-        self._tokens = await asyncio.get_running_loop().run_in_executor(self._executor, self._all)
+        self._tokens = await asyncio.get_running_loop().run_in_executor(self._executor, self._stored_tokens)
         self._digests.clear()
         self._read_at = began
 
-    def _all(self) -> dict[bytes, Token]:
+    def _stored_tokens(self) -> dict[bytes, Token]:
         with self._storage.reading() as session:
             return all_tokens(session)
 
@@ -167,7 +165,7 @@ def bearer(headers: Headers) -> str:
 
 
 def cookie(headers: Headers) -> str | None:
-    """Return what a browser keeps, None if it has logged out."""
+    """Return the browser's session token, or None if it has logged out."""
     for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE and value:
@@ -186,7 +184,7 @@ def check_scopes(token: Token, scopes: Iterable[Scope], experiment: str | None) 
 
 
 def form_key(secret: str) -> str:
-    """Return what the forms of a browser's pages carry, so that no other page can send them."""
+    """Return the secret that the forms of a browser's pages contain, so that other sites cannot send them."""
     return blake2b(digest_size=16, key=digest_of(secret), person=b"belated form").hexdigest()
 
 
@@ -197,7 +195,7 @@ def check_form(secret: str, given: str) -> None:
 
 
 class Rates:
-    """How many requests each token has left: it gets so many a second, and can save those of one second."""
+    """How many requests each token has left: it gets a number per second, and can save those of one second."""
 
     def __init__(self, rate: float | None) -> None:
         self._rate = rate
@@ -218,12 +216,12 @@ class Rates:
 
 
 def headers_of(scope: AsgiScope) -> Headers:
-    """Return the headers of a request by their names; raise if one that may be there once is there again."""
+    """Return the headers of a request by name; raise if a header that may occur once occurs twice."""
     given = scope["headers"]
     headers: Headers = dict(given)
     if len(headers) < len(given):
         names = [name for name, _ in given]
-        for name in _ONCE:
+        for name in _SINGLE_HEADERS:
             if names.count(name) > 1:
                 raise Problem(
                     "malformed", f"The request has the header `{name.decode()}` more than once; send it once."

@@ -24,7 +24,7 @@ from belated.live.service.settings import Settings
 from belated.live.store import Store
 from belated.live.tokens import Token
 
-_ALWAYS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 #: Codes of replies that have no body.
 _BODILESS = (204, 304)
@@ -91,7 +91,7 @@ class App(Starlette):
             access.check_request(method, headers, self.service.settings)
             match = self._table.find(path)
             if match is None and path.startswith(b"/v1/"):
-                raise Problem("not-found", "There is nothing at this path; /openapi.json describes those that are.")
+                raise Problem("not-found", "There is nothing at this path; /openapi.json lists all paths.")
             if match is None:
                 route, scope["path"] = "(page)", path.decode("latin-1")
                 self.service.enter(size)
@@ -100,7 +100,7 @@ class App(Starlette):
                 self.service.metrics.served(method, route, status, time.perf_counter() - began)
                 return
             endpoints, part = match
-            endpoint = endpoints.get("GET" if method == "HEAD" else method)  # whose body the server leaves out
+            endpoint = endpoints.get("GET" if method == "HEAD" else method)  # the server drops the body
             if endpoint is None:
                 raise Problem(
                     "method", f"Use {' or '.join(sorted(endpoints))} here.", allow=", ".join(sorted(endpoints))
@@ -111,7 +111,7 @@ class App(Starlette):
             content, limit = None, self.service.settings.batch_body if endpoint.many else self.service.settings.body
             if endpoint.takes is not None:
                 size = _announced(headers, limit)
-            if path.startswith(b"/v1/"):  # how it is doing can be asked however busy it is
+            if path.startswith(b"/v1/"):  # its health can be asked however busy it is
                 self.service.enter(size)
                 entered = True
             if endpoint.takes is not None:
@@ -133,7 +133,7 @@ class App(Starlette):
         await _send(scope, send, reply)
 
     async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> int:
-        """Serve what is not of the table as Starlette does; return the code of the reply."""
+        """Let Starlette serve paths that are not in the table; return the code of the reply."""
         status = 0
 
         async def sent(message: Message) -> None:
@@ -144,7 +144,7 @@ class App(Starlette):
 
         try:
             await super().__call__(scope, receive, sent)
-        except Exception:  # Starlette raises what it has replied to once more
+        except Exception:  # Starlette raises an error again after it has replied to it
             if not status:
                 raise
         return status
@@ -191,13 +191,13 @@ async def _body(receive: Receive, limit: int) -> bytes:
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()
-    raise Problem("slow", "The request ended before it was whole.")
+    raise Problem("slow", "The request ended before it was complete.")
 
 
 @lru_cache(maxsize=64)
 def _head(media: str) -> bytes:
     """Return the lines of a reply's head that depend on its media type alone."""
-    return b"".join(b"%b: %b\r\n" % line for line in ((b"content-type", media.encode()), *_ALWAYS))
+    return b"".join(b"%b: %b\r\n" % line for line in ((b"content-type", media.encode()), *_HEADERS))
 
 
 def _sent_whole(scope: Scope, reply: Reply) -> bool:
@@ -212,7 +212,7 @@ def _sent_whole(scope: Scope, reply: Reply) -> bool:
 async def _send(scope: Scope, send: Send, reply: Reply) -> None:
     if _sent_whole(scope, reply):
         return
-    head: list[tuple[bytes, bytes]] = [(b"content-type", reply.media.encode()), *_ALWAYS]
+    head: list[tuple[bytes, bytes]] = [(b"content-type", reply.media.encode()), *_HEADERS]
     head += [(name.encode(), value.encode()) for name, value in reply.headers]
     body = reply.body
     if isinstance(body, bytes) and reply.status not in _BODILESS:

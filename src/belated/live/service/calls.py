@@ -1,4 +1,4 @@
-"""`Call`: a request as its route gets it; `Reply`: what it gives back."""
+"""`Call`: a request as its route gets it; `Reply`: what the route returns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPTIONS = 20
 
 
 class Reply(NamedTuple):
-    """What a route gives back: a body, or its parts one after another."""
+    """What a route returns: a body, or its parts one after another."""
 
     body: bytes | AsyncIterable[bytes]
     status: int = 200
@@ -80,7 +80,7 @@ class Call:
         return self.service.experiment(self.name)
 
     def thread(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> Awaitable[_Result]:
-        """Run what waits for the storage in a thread."""
+        """Run a function that waits for the storage in a thread."""
         return self.service.thread(act, *arguments)
 
     def option(self, name: str, default: str) -> str:
@@ -145,7 +145,7 @@ class Endpoint:
 
 
 def has_tag(given: str, tag: str) -> bool:
-    """Whether a client has what a tag stands for, by its header If-None-Match; proxies may have made the tag weak."""
+    """Whether a client's If-None-Match has this tag; proxies may have made the tag weak."""
     return given.strip() == "*" or tag in (each.strip().removeprefix("W/") for each in given.split(","))
 
 

@@ -19,7 +19,7 @@ from belated.simulation.description import policy_from
 from belated.simulation.policies import Policy
 
 #: Bytes of a part of a file that is sent.
-_PART = 1 << 18
+_PART_BYTES = 1 << 18
 
 
 def read_policy(table: JsonObject) -> Policy:
@@ -67,7 +67,7 @@ async def change(call: Call) -> Reply:
 
 
 def _change_of(exp: Experiment, given: ChangeRequest) -> Callable[..., object]:
-    """Return what a request asks to be done; raise unless it has what that needs, and nothing else."""
+    """Return the change that a request asks for; raise unless it has exactly the fields that the change needs."""
     needs = {"stop": "final", "set_policy": "policy", "add_segment": "segment"}.get(
         given.what, "arm" if given.what.endswith("_arm") else None
     )
@@ -86,7 +86,7 @@ def _change_of(exp: Experiment, given: ChangeRequest) -> Callable[..., object]:
 
 
 async def tick(call: Call) -> Reply:
-    """Make the next policy version now if anything is new."""
+    """Make the next policy version now if there is anything new."""
     exp = await call.experiment()
     version = await call.thread(exp.tick)
     return json_reply({"version": None if version is None else version_document(version)})
@@ -121,7 +121,7 @@ async def backup(call: Call) -> Reply:
 
     async def parts() -> AsyncIterator[bytes]:
         with folder, path.open("rb") as file:
-            while part := await call.thread(file.read, _PART):
+            while part := await call.thread(file.read, _PART_BYTES):
                 yield part
 
     headers = (("content-disposition", 'attachment; filename="copy.belated"'),)

@@ -18,7 +18,7 @@ def note(event: str, level: int = logging.INFO, **detail: object) -> None:
 
 
 def failed(route: str, error: Exception) -> None:
-    """Log where an error came from; its own words may hold what a client sent."""
+    """Log where an error came from, but not its message, which may contain what a client sent."""
     frames = traceback.extract_tb(error.__traceback__)[-5:]
     where = [f"{frame.name} in {frame.filename.rpartition('/')[2]}, line {frame.lineno}" for frame in frames]
     note("failed", logging.ERROR, route=route, error=type(error).__name__, where=where)

@@ -47,7 +47,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 async def browser(request: Request, *scopes: Scope, experiment: str | None = None, whole: bool = True) -> Token:
-    """Return who looks at a page, or raise unless they may: see `Endpoint` for `whole`."""
+    """Return who requests a page; raise if they may not see it. `Endpoint` explains `whole`."""
     service: Service = request.app.service
     secret = access.cookie(access.headers_of(request.scope))
     if secret is None:
@@ -67,7 +67,7 @@ async def checked_form(request: Request) -> dict[str, str]:
 
 
 def form_key(request: Request) -> str:
-    """Return what the forms of a page carry in their field `form`."""
+    """Return the value of the field `form` in the forms of a page."""
     return access.form_key(access.cookie(access.headers_of(request.scope)) or "")
 
 

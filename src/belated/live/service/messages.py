@@ -1,4 +1,4 @@
-"""What requests and replies hold: requests are checked against these types, and OpenAPI is made of them."""
+"""The types of requests and replies: requests are checked against them, and OpenAPI is made from them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TellMany(Request):
 
 
 class OutcomeKind(Request):
-    """What an outcome is; low and high are of bounded ones, window and measure of events."""
+    """A kind of outcome; low and high are for bounded outcomes, window and measure for events."""
 
     kind: outcomes.OutcomeName
     low: float | None = None
@@ -63,7 +63,7 @@ class OutcomeKind(Request):
 
 
 class Create(Request):
-    """A new experiment; what is left out has the default of `Store.create`."""
+    """A new experiment; fields that are left out have the defaults of `Store.create`."""
 
     name: str
     arms: list[str]
@@ -83,7 +83,7 @@ class Create(Request):
 
 
 class ChangeRequest(Request):
-    """A change of an experiment: `arm`, `segment`, `final` or `policy` if that is what changes."""
+    """A change of an experiment, with `arm`, `segment`, `final` or `policy` if the change needs it."""
 
     what: Literal[
         "start", "stop", "close", "add_arm", "add_segment", "pause_arm", "resume_arm", "drop_arm", "set_policy"
@@ -97,7 +97,7 @@ class ChangeRequest(Request):
 
 
 class Erase(Request):
-    """Whom to forget."""
+    """The unit to erase."""
 
     unit: UnitName
     author: str | None = None
@@ -193,7 +193,7 @@ class Segment(msgspec.Struct):
 
 
 class StatusReply(msgspec.Struct):
-    """How an experiment is doing, and what was fixed at its creation."""
+    """The state of an experiment, and the settings that were fixed when it was created."""
 
     name: str
     state: State
@@ -275,7 +275,7 @@ class Erased(msgspec.Struct):
 
 
 class TokenDocument(msgspec.Struct):
-    """What is known of a token."""
+    """A token's properties, without the token itself."""
 
     id: int
     kind: TokenKind
@@ -295,7 +295,7 @@ class TokenList(msgspec.Struct):
 
 
 class MadeToken(msgspec.Struct):
-    """A new token, which is shown once, and what is known of it."""
+    """A new token, which is shown once, and its properties."""
 
     token: str
     about: TokenDocument
@@ -308,7 +308,7 @@ class Health(msgspec.Struct):
 
 
 class Verified(msgspec.Struct):
-    """What a check of the store found."""
+    """The result of a check of the store."""
 
     clean: bool
     findings: list[str]

@@ -34,7 +34,7 @@ class Metrics:
         self.started = time.time()
 
     def served(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request; `route` is one of the table, never what a client sent."""
+        """Count a request; `route` is a route of the table, never text that a client sent."""
         key = (method if method in METHODS else OTHER, route, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         times = self._times.get(route)

@@ -65,7 +65,7 @@ KINDS: dict[ProblemKind, Kind] = {
 }
 
 #: Seconds after which to try again.
-_AGAIN: dict[ProblemKind, int] = {"overloaded": 1, "storage": 1, "too-many": 1, "not-ready": 1}
+_RETRY_SECONDS: dict[ProblemKind, int] = {"overloaded": 1, "storage": 1, "too-many": 1, "not-ready": 1}
 
 
 class Problem(Exception):  # noqa: N818 - it is an answer
@@ -86,8 +86,8 @@ class Problem(Exception):  # noqa: N818 - it is an answer
         self.kind, self.detail = kind, detail
         self.status, self.title = KINDS[kind]
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        if kind in _AGAIN:
-            self.headers.setdefault("retry-after", str(_AGAIN[kind]))
+        if kind in _RETRY_SECONDS:
+            self.headers.setdefault("retry-after", str(_RETRY_SECONDS[kind]))
         if kind == "no-token":
             self.headers["www-authenticate"] = "Bearer"
 
@@ -101,7 +101,7 @@ class Problem(Exception):  # noqa: N818 - it is an answer
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return an error of the library as a problem; another one is not told to the client."""
+    """Return an error of the library as a problem; details of other errors are not sent to the client."""
     if isinstance(error, Problem):
         return error
     for kind, problems in PROBLEMS:
@@ -122,7 +122,7 @@ def decoded(decoder: msgspec.json.Decoder[_Content], body: bytes) -> _Content:
     """Return a body as the decoder's type, or raise a problem."""
     try:
         content = decoder.decode(body)
-        _ONCE.raw_decode(body.decode().lstrip())
+        _DECODER.raw_decode(body.decode().lstrip())
     except msgspec.ValidationError as error:
         raise Problem("invalid", _plain(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -140,7 +140,7 @@ def _once(pairs: list[tuple[str, object]]) -> None:
         raise Problem("invalid", f"The request has `{one_line(name, 100)}` more than once in an object; send it once.")
 
 
-_ONCE = json.JSONDecoder(object_pairs_hook=_once, parse_int=float)
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=float)
 
 #: What JSON has, in words, by msgspec's names.
 _TYPES = {
@@ -148,7 +148,7 @@ _TYPES = {
     "bool": "true or false", "null": "null", "datetime": "a time such as 2026-03-01T09:30:00Z",
 }  # fmt: skip
 
-#: What msgspec says of a value, and what follows the value's name in its place.
+#: Error messages of msgspec about a value, and the words that replace them after the value's name.
 _REFUSALS: tuple[tuple[str, Callable[..., str]], ...] = (
     (r"Expected `(.+)`, got `(.+)`", lambda good, bad: f"must be {_types(good)}, not {_types(bad)}"),
     (r"Object missing required field `(.+)`", lambda name: f"lacks `{name}`"),
@@ -160,7 +160,7 @@ _REFUSALS: tuple[tuple[str, Callable[..., str]], ...] = (
 
 
 def _plain(refusal: str) -> str:
-    """Return in a sentence what msgspec says of a body."""
+    """Return msgspec's error on a body as a sentence."""
     what, _, path = refusal.rpartition(" - at `$")
     what, path = (what, path.removesuffix("`").removeprefix(".")) if what else (refusal, "")
     name = f"`{path}`" if path else "The request"
@@ -176,7 +176,7 @@ def _types(names: str) -> str:
 
 
 #: The first half of a character, which the text ends with.
-_HALF = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}"')
+_HALF_CHARACTER = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}"')
 
 
 def _not_json(error: Exception, body: bytes) -> str:
@@ -186,7 +186,7 @@ def _not_json(error: Exception, body: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "The request is not UTF-8; send JSON in UTF-8."
     is_short = str(error) == "Input data was truncated"
-    if "surrogate" in str(error) or (is_short and _HALF.search(body)):
+    if "surrogate" in str(error) or (is_short and _HALF_CHARACTER.search(body)):
         return r"The request has half of a character, such as \ud83d alone; send whole characters."
     if is_short:
         return "The request is not JSON: it ends too early."

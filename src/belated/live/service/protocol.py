@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from belated.live.service.app import App
 
 #: Seconds between two looks at all connections.
-_SWEEP = 1.0
+_SWEEP_SECONDS = 1.0
 
 #: The most bytes of the path and the headers of a request, and the most headers.
 _LARGEST_HEAD, _MOST_HEADERS = 32_768, 100
@@ -73,7 +73,7 @@ class _Outgoing(asyncio.Transport):
         self._transport.close()
 
 
-#: What a connection waits for: what of a request, or that its client reads; and how far that has come.
+#: What a connection waits for (a part of a request, or the client to read), and its progress.
 _Waiting: TypeAlias = tuple[Literal["head", "body", "next", "reading"] | None, int]
 
 
@@ -199,7 +199,7 @@ class Protocol(HttpToolsProtocol):
             if isinstance(connection, Protocol):
                 connection.look(now)
         if self.connections:
-            self.loop.call_later(min(_SWEEP, self.seconds / 4), self._sweep)
+            self.loop.call_later(min(_SWEEP_SECONDS, self.seconds / 4), self._sweep)
         else:
             self.server_state.swept = False  # type: ignore[attr-defined]
 
@@ -214,7 +214,7 @@ class Protocol(HttpToolsProtocol):
             self._give_up()
 
     def _state(self) -> _Waiting | None:
-        """Return what the connection waits for from its client; None: nothing."""
+        """Return what the connection expects from its client; None if nothing."""
         if self.transport.is_closing():
             return None
         if self.flow.write_paused:
@@ -229,13 +229,13 @@ class Protocol(HttpToolsProtocol):
             self.transport.abort()
             return
         if not self.is_quiet and (self.part != "body" or not self.cycle.response_complete):
-            self._say(Problem("slow", f"The request was not whole after {self.seconds:g} seconds; send it faster."))
+            self._say(Problem("slow", f"The request was not complete after {self.seconds:g} seconds; send it faster."))
         self.transport.close()
 
     # ---------------------------------------------------------------- requests that cannot be read
 
     def _refuse(self, problem: Problem) -> None:
-        """Say what is wrong and close the connection, but not before the requests that came whole are answered."""
+        """Say what is wrong and close the connection, after all complete requests are answered."""
         is_own = self.part == "body"  # of the last request: it is not whole
         if is_own and self.pipeline:
             self.pipeline.popleft()

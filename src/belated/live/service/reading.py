@@ -41,7 +41,7 @@ async def experiments(call: Call) -> Reply:
 
 
 async def experiment(call: Call) -> Reply:
-    """Say how an experiment is doing, and what was fixed at its creation."""
+    """Reply with the state of an experiment, and the settings that were fixed when it was created."""
     exp = await call.experiment()
     return json_reply(await call.thread(status_document, exp))
 
@@ -60,7 +60,7 @@ def status_document(exp: Experiment) -> JsonObject:
 
 
 async def answer(call: Call) -> Reply:
-    """Say what an experiment says so far: as JSON, or as a stream of Arrow's of which the same answer can be made."""
+    """Reply with the results so far: as JSON, or as an Arrow stream from which the same answer can be computed."""
     answer, body, digest = await call.service.written_answer(call.name)
     arrow = _wants_arrow(call)
     tag = f'"{digest}-{"arrow" if arrow else "json"}"'
@@ -72,7 +72,7 @@ async def answer(call: Call) -> Reply:
 
 
 async def log(call: Call) -> Reply:
-    """Give the log as CSV, or as a stream of Arrow's; with units only to who may see them."""
+    """Reply with the log as CSV or an Arrow stream; with units only if the token allows it."""
     exp = await call.experiment()
     if one_of("units", call.option("units", "false"), ("true", "false")) == "true":
         check_scopes(call.owner, ["units"], call.name)

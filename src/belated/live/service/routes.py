@@ -79,7 +79,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         options=(("after", "The number of the last version that is known."), ("limit", "How many at most.")),
     ),
     Endpoint(
-        "POST", f"{_NAME}/replay", reading.replay, "Make every policy version again, from the rows it had seen.",
+        "POST", f"{_NAME}/replay", reading.replay, "Compute every policy version again, from the rows that it used.",
         ("admin",), gives=messages.Versions,
     ),
     Endpoint(
@@ -87,7 +87,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         gives=messages.Tick,
     ),
     Endpoint(
-        "POST", f"{_NAME}/erase", changing.erase, "Forget a unit; answers do not change.", ("units",),
+        "POST", f"{_NAME}/erase", changing.erase, "Erase a unit; answers do not change.", ("units",),
         takes=messages.Erase, gives=messages.Erased,
     ),
     Endpoint(
@@ -103,7 +103,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/v1/tokens", changing.make, "Make a token, which is shown once.", ("admin",),
-        takes=messages.NewToken, gives=messages.MadeToken, codes=(201,),
+        takes=messages.NewToken, gives=messages.MadeToken, codes=(201, 404),
     ),
     Endpoint(
         "DELETE", "/v1/tokens/{id}", changing.end_token, "Revoke a token.", ("admin",), codes=(204,),

@@ -1,4 +1,4 @@
-"""`Service`: what the routes of an application share."""
+"""`Service`: the state that the routes of an application share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _THREADS, _ANSWERING = 8, 2
 
 #: Seconds for which a thread may keep Python to itself while another wants it. The thread that writes wants it several
 #: times in a commit, and would wait for Python's usual 5 ms each time while requests are read.
-_SWITCH = 0.0001
+_SWITCH_SECONDS = 0.0001
 
 #: Seconds for which the storage is believed to be writable after it was seen to be.
 _WRITABLE = 5.0
@@ -62,7 +62,7 @@ class Once(Generic[_Result]):
 
 
 class Service:
-    """What the routes of an application share: the store, its experiments and tokens, limits and metrics.
+    """The state that the routes of an application share: the store, its experiments and tokens, limits and metrics.
 
     Parameters
     ----------
@@ -85,11 +85,11 @@ class Service:
         self._warm, self._written = False, -1e9
 
     async def thread(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
-        """Run what waits for the storage in a thread."""
+        """Run a function that waits for the storage in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, act, *arguments)
 
     async def compute(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
-        """Run what computes for long in a thread beside those that wait for the storage."""
+        """Run a long computation in a thread of its own pool, apart from functions that wait for the storage."""
         return await asyncio.get_running_loop().run_in_executor(self._answering, act, *arguments)
 
     # ---------------------------------------------------------------- experiments
@@ -99,7 +99,7 @@ class Service:
         exp = self._experiments.get(name)
         if exp is None:
             try:
-                if "\x00" in name:  # which no storage holds
+                if "\x00" in name:  # no storage has an experiment of such a name
                     raise UnknownExperimentError(name)
                 exp = self._experiments[name] = await self.thread(self.store.experiment, name)
             except UnknownExperimentError:  # the storage would list the others, which not everybody may read
@@ -139,9 +139,9 @@ class Service:
     # ---------------------------------------------------------------- readiness
 
     def begin(self) -> asyncio.Task[None]:
-        """Begin to compile what answers need, and go on with the experiments that run."""
+        """Begin to compile what answers need, and make versions of the running experiments."""
         if self._alone:
-            sys.setswitchinterval(_SWITCH)
+            sys.setswitchinterval(_SWITCH_SECONDS)
         return asyncio.ensure_future(self._start())
 
     async def _start(self) -> None:
@@ -156,7 +156,7 @@ class Service:
         warm([each.setup for each in self._experiments.values()])
         if (
             self._alone
-        ):  # to look for garbage in all that is loaded by now would stop everybody for some 50 ms each time
+        ):  # collecting garbage among all that is loaded by now would stop all requests for some 50 ms each time
             gc.collect()
             gc.freeze()
 
@@ -184,5 +184,5 @@ class Service:
             self.store.close()
 
     def author(self, token: Token, given: str | None) -> str:
-        """Return who changes something: whom the request names, or else whose token it is."""
+        """Return the author of a change: the one that the request names, or else the token's owner."""
         return token.label if given is None else given

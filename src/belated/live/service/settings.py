@@ -1,4 +1,4 @@
-"""`Settings`: what a service allows, and how much of it."""
+"""`Settings`: the limits and options of a service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a service allows, and how much of it.
+    """The limits and options of a service.
 
     Attributes
     ----------

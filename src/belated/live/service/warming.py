@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 #: Units of a small experiment.
 _UNITS = 200
 
-#: What this process has compiled: kinds of outcomes, what is measured of events, and whether units have segments.
+#: The cases that this process has compiled: kind of outcome, measure of events, and whether units have segments.
 _WARM: set[tuple[str, str | None, bool]] = set()
 
 
 class _Clock:
-    """A clock that goes on when it is told to: windows close at once."""
+    """A clock that moves only when it is told to, so that windows close at once."""
 
     def __init__(self) -> None:
         self.now = system_clock()
@@ -45,7 +45,7 @@ def warm(setups: Iterable[Setup] | None = None) -> None:
     from belated.base.errors import without_warnings
     from belated.kernels.jit import compile_kernels
 
-    compile_kernels()  # small experiments alone would be interpreted
+    compile_kernels()  # without it, kernels of small experiments would be interpreted
     if setups is None:
         wanted = [(outcome, segmented) for outcome in (binary(), real(), events("1h")) for segmented in (False, True)]
     else:
