@@ -61,7 +61,7 @@ def taken(statistics: ArmStatistics, rows: np.ndarray, arms: np.ndarray) -> ArmS
 
 def each_alone(statistics: ArmStatistics) -> tuple:
     """Return what `winner` needs of every run: values, limits by tail, degrees."""
-    alone = combine(statistics.reshaped((*statistics.value.shape, 1)), np.ones(1), DEFAULT)
+    alone = combine(statistics.at((..., np.newaxis)), np.ones(1), DEFAULT)
     return statistics.value, alone.limits, alone.degrees[..., 0]
 
 
