@@ -4,7 +4,7 @@ import json
 
 
 def test_a_rehearsal_and_the_demo(call, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("belated.live.changing.secrets.token_bytes", bytes)  # the same arms in every run
+    monkeypatch.setattr("belated.live.creating.secrets.token_bytes", bytes)  # the same arms in every run
     text = call("live", "simulate", file, "--rows", 100, "--every", 20, "--baseline", "B").stdout
     assert "100 asked" in text
     assert "The true means are A 1, B 0.5." in text
