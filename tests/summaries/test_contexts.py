@@ -170,8 +170,25 @@ def test_a_table_shows_what_memory_does():
     source = source_of(log)
     np.testing.assert_allclose(source.evidence().swings, log.evidence().swings, rtol=1e-9)
     assert source.contexts() == log.contexts() != []
-    with pytest.warns(bl.BelatedWarning, match="looked at the unit"):
-        bl.estimate(source)
+
+
+def sensitivity_of(log):
+    return bl.sensitivity(log, ("B", "A"))
+
+
+@pytest.mark.parametrize("ask", [bl.estimate, bl.compare, bl.trajectory, bl.sequence, sensitivity_of])
+@pytest.mark.parametrize("form", [lambda log: log, source_of], ids=["memory", "table"])
+def test_whatever_is_asked_there_is_one_warning_where_it_is_asked(ask, form):
+    with pytest.warns(bl.BelatedWarning, match="looked at the unit") as warned:
+        ask(form(two_segments(1000, delay=20)))
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+
+
+def test_a_movement_of_weights_that_do_not_follow_the_unit_is_not_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", bl.BelatedWarning)
+        bl.trajectory(two_segments(1000, delay=20), weights="past")
 
 
 def test_probabilities_whose_powers_vanish_are_compared():

@@ -8,6 +8,7 @@ assumption at which the conclusion changes.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +22,7 @@ from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odd
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
-from belated.base.errors import OptionError, argument, without_warnings
+from belated.base.errors import BelatedWarning, OptionError, argument, without_warnings
 from belated.base.roots import bisect
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, in_unit, one_line, percent, share_text, shorten_all, shown
@@ -112,6 +113,8 @@ def sensitivity(
     level, null = fraction("level", level), real("null", null)
     rows, maturity = mature_rows(given, np.flatnonzero(target.coefficients), mature)
     tail = (1 - level) / 2
+    for words in memory.contexts():
+        warnings.warn(words, BelatedWarning, stacklevel=2)
     return Sensitivity(
         name=target.name,
         arms=given.arms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from belated.base.checks import fraction, one_of
 from belated.base.columns import ByArm, Label
-from belated.base.errors import LogError
+from belated.base.errors import BelatedWarning, LogError
 from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.answers import Answers, answer_columns
@@ -43,6 +44,8 @@ def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap:
         with suppress(LogError):  # no window has closed yet
             estimates |= _side_by_side(log.closed(), level, word, ("daipw", "dipw"), f", {CLOSED}")
     next(iter(estimates.values())).warn()
+    for words in log.doubts_when_estimated(follows_units=True):
+        warnings.warn(words, BelatedWarning, stacklevel=2)
     return Comparison(estimates)
 
 

@@ -147,9 +147,8 @@ def estimate(  # noqa: PLR0913
         log = require_data(log, cap)
         check_propensities(chosen, known=log.has_all_propensities)
         sums = log.sums([chosen.parts], plain=chosen.needs_plain)[0][-1]
-        as_of, doubts, name = log.as_of_text, log.doubts_when_estimated(), log.outcome_name
-        if chosen.weights.follow_units:
-            doubts = [*doubts, *log.contexts()]
+        as_of, name = log.as_of_text, log.outcome_name
+        doubts = log.doubts_when_estimated(follows_units=chosen.weights.follow_units)
     elif cap is not None:
         raise OptionError(
             f"{argument('cap')} cannot be applied to sums, which hold no rows; give it when you make the sums."

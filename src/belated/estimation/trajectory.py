@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of, whole
 from belated.base.columns import Array, ByArm, Label
-from belated.base.errors import OptionError, argument
+from belated.base.errors import BelatedWarning, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, percent
 from belated.estimation.answers import Answer, Answers, answer_columns
@@ -92,6 +93,8 @@ def trajectory(  # noqa: PLR0913
         )
         for at_moment, moment in zip(sums, moments, strict=True)
     )
+    for words in log.doubts_when_estimated(follows_units=chosen.weights.follow_units):
+        warnings.warn(words, BelatedWarning, stacklevel=2)
     return Trajectory(tuple(clock.show(moment) for moment in moments), estimates)
 
 

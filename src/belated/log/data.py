@@ -172,9 +172,13 @@ class Data(ABC):
     def contexts(self) -> list[str]:
         """Return what shows that the policy looked at the unit, in words; it does not matter to all weights."""
 
-    def doubts_when_estimated(self) -> list[str]:
-        """Return the doubts that `estimate` reports as warnings; none by default."""
-        return []
+    def doubts_when_estimated(self, *, follows_units: bool) -> list[str]:
+        """Return the doubts that estimates report as warnings.
+
+        `follows_units` says whether weights depend on the row's own probabilities. By default, the only doubt is that
+        the policy looked at the unit.
+        """
+        return self.contexts() if follows_units else []
 
     @property
     def columns(self) -> Mapping[str, object]:

@@ -334,9 +334,9 @@ class Source(TableRows, Table):
         """Return sentences on signs that the policy looked at the unit."""
         return list(self._contexts)
 
-    def doubts_when_estimated(self) -> list[str]:
-        """Return the same: tables are checked with every estimate."""
-        return self.doubts()
+    def doubts_when_estimated(self, *, follows_units: bool) -> list[str]:
+        """Return all doubts: tables are checked with every estimate."""
+        return [*self.doubts(), *super().doubts_when_estimated(follows_units=follows_units)]
 
     def oddities(self) -> list[str]:
         """Return sentences on what looks like a mistake in the tables, or in how they were read."""
