@@ -159,3 +159,14 @@ def test_a_model_that_tells_arms_apart_does_not_make_equal_outcomes_vary():
     log = bl.Log([0, 1] * 20, np.zeros(40), np.full((40, 2), 0.5))
     est = quietly(bl.estimate, log, outcome_model=np.tile([0.1, 0.4], (40, 1)))
     assert np.isnan([end for arm in (0, 1) for end in (est.arm(arm).low, est.arm(arm).high)]).all()
+
+
+@pytest.mark.parametrize("factor", [1e-65, 1e55])
+def test_the_unit_does_not_matter_to_an_arm_of_equal_outcomes_either(factor):
+    arm = np.arange(60) % 2
+    outcome = np.where(arm == 0, 0.0, np.random.default_rng(2).exponential(size=60))
+    one, other = (quietly(bl.estimate, bl.Log(arm, unit * outcome, "uniform")) for unit in (1.0, factor))
+    for question in ({0: 1.0}, {1: 1.0, 0: -1.0}):
+        a, b = one.linear(question), other.linear(question)
+        assert (b.low / factor, b.high / factor) == pytest.approx((a.low, a.high), rel=1e-6)
+        assert b.p_value == pytest.approx(a.p_value, rel=1e-6)
