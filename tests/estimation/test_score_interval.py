@@ -128,3 +128,45 @@ def test_far_from_the_null_the_statistic_is_the_distance_in_standard_errors():
     answer = bl.estimate(bl.Log(["A", "B"] * 1000, outcomes + 5, np.full((2000, 2), 0.5)), "dipw").arm("A")
     assert answer.p_value == 0
     assert answer.statistic == pytest.approx(answer.estimate / answer.std_error, rel=1e-9)
+
+
+@pytest.mark.parametrize("common", ["segment", "covariates"])
+def test_what_cells_have_in_common_moves_no_limit_above_the_cap(common):
+    rng = np.random.default_rng(3)
+    segment, x, arm = rng.integers(2, size=50), rng.normal(size=50), rng.integers(2, size=50)
+    outcome = np.where(rng.random(50) < 0.5, 3.0, 1.9 * segment) + 0.9 * x
+    columns = {"segment": segment} if common == "segment" else {"covariates": {"x": x}}
+    est = quietly(bl.estimate, bl.Log(arm, outcome, np.full((50, 2), 0.5), cap=2.0, **columns))
+    for answer in (est.arm(0), est.arm(1), est.policy({0: 0.5, 1: 0.5})):
+        for level in (0.95, 1 - 1e-6, 1 - 1e-14):
+            assert answer.estimate < answer.at_level(level).high <= 2.0
+        assert answer.test(2.1).p_value < 1e-12
+    assert est.linear({0: -1.0}).at_level(1 - 1e-14).low >= -2.0
+
+
+def test_a_model_of_zeros_is_no_model():
+    rng = np.random.default_rng(1)
+    arm = rng.integers(3, size=60)
+    outcome = np.where(arm == 0, 0.0, rng.integers(2, size=60))
+    log = bl.Log(arm, outcome, np.full((60, 3), 1 / 3))
+    named, given = (quietly(bl.estimate, log, "dipw", outcome_model=model) for model in ("zero", np.zeros((60, 3))))
+    for one, other in zip(named.contrasts(), given.contrasts(), strict=True):
+        assert (other.low, other.high, other.p_value) == pytest.approx((one.low, one.high, one.p_value), rel=1e-9)
+    assert given.arm(0).high == pytest.approx(named.arm(0).high)
+
+
+def test_a_model_that_tells_arms_apart_does_not_make_equal_outcomes_vary():
+    log = bl.Log([0, 1] * 20, np.zeros(40), np.full((40, 2), 0.5))
+    est = quietly(bl.estimate, log, outcome_model=np.tile([0.1, 0.4], (40, 1)))
+    assert np.isnan([end for arm in (0, 1) for end in (est.arm(arm).low, est.arm(arm).high)]).all()
+
+
+@pytest.mark.parametrize("factor", [1e-65, 1e55])
+def test_the_unit_does_not_matter_to_an_arm_of_equal_outcomes_either(factor):
+    arm = np.arange(60) % 2
+    outcome = np.where(arm == 0, 0.0, np.random.default_rng(2).exponential(size=60))
+    one, other = (quietly(bl.estimate, bl.Log(arm, unit * outcome, "uniform")) for unit in (1.0, factor))
+    for question in ({0: 1.0}, {1: 1.0, 0: -1.0}):
+        a, b = one.linear(question), other.linear(question)
+        assert (b.low / factor, b.high / factor) == pytest.approx((a.low, a.high), rel=1e-6)
+        assert b.p_value == pytest.approx(a.p_value, rel=1e-6)

@@ -220,3 +220,9 @@ def test_hybrid_of_rates_is_never_a_tenth_wider_either(seed, arms, rate):
     # a rate of 1 has no width above it, and much below
     top = q[..., 0].max(axis=1) == 1
     assert (selected.hybrid.low[top & ~selected.near_tie] < 1).all()
+
+
+def test_ten_degrees_of_freedom_are_ten_whatever_rounding_says():
+    x, s = np.array([0.3, 0.0]), np.ones(2)
+    below, exact = (winner(*student(x, s, np.full(2, nu)), 0.95) for nu in (np.nextafter(10.0, 0.0), 10.0))
+    assert list(map(float, below.conditional)) == pytest.approx(list(map(float, exact.conditional)))

@@ -323,9 +323,11 @@ def _central_moments(n: Array, first: Array, second: Array, third: Array, fourth
     return mean, m2, m3, np.maximum(m4, m2**2)
 
 
-def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments:
-    """Return the moments of arms in the given shape; arms along the last axis belong to one experiment."""
-    given = estimator.outcome_model.name == "given"
+def moments(sums: Sums, shape: tuple[int, ...], *, given: bool) -> Moments:
+    """Return the moments of arms in the given shape; arms along the last axis belong to one experiment.
+
+    With a given outcome model, they are those of the residuals.
+    """
     names, shift = ("y", "y2", "y3", "y4"), sums.shift.reshape(shape)
     if given:
         names, shift = ("r", "r2", "r3", "r4"), np.zeros(shape)
@@ -344,6 +346,9 @@ def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments
         about = (own[1] + d**2, own[2] + 3 * d * own[1] + d**3, own[3] + 4 * d * own[2] + 6 * d**2 * own[1] + d**4)
         total = n.sum(axis=-1, keepdims=True)
         pooled = [np.broadcast_to((share * moment).sum(axis=-1, keepdims=True), shape) for moment in about]
+    if given:  # if all outcomes are equal, nothing is known of how they vary, whatever the model says
+        varies = moments(sums, shape, given=False).pooled_second > 0
+        pooled = [np.where(varies, moment, 0.0) for moment in pooled]
     return Moments(
         second=second, third=third, fourth=fourth, offset=-d, pooled_count=np.broadcast_to(total, shape),
         pooled_second=pooled[0], pooled_third=pooled[1], pooled_fourth=pooled[2],
@@ -389,7 +394,8 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
 def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values: Array) -> ArmStatistics:
     ceiling = np.full(shape, math.inf if sums.cap is None else sums.cap.value)
     arrays = {name: array.reshape(shape) for name, array in values.items()}
-    return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, shared=None, common=None, **arrays)
+    central = moments(sums, shape, given=estimator.outcome_model.name == "given")
+    return ArmStatistics(moments=central, ceiling=ceiling, shared=None, common=None, **arrays)
 
 
 def hajek_variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:

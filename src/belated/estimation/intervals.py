@@ -314,7 +314,7 @@ class Combination:
             apart - np.sum(c**2 * of_model, axis=-1),
         )
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.sqrt(np.maximum(together, least) / apart))
+            return np.asarray(np.where(apart == 0, 1.0, np.sqrt(np.maximum(together, least) / apart)))
 
     @cached_property
     def _common(self) -> Array | float:
@@ -367,7 +367,12 @@ class Combination:
             quantile = special.stdtrit(self.arms.common.degrees, tail if isinstance(tail, float) else tail[..., 0])
             squares = (square + quantile**2 * self._common for square in squares)
         down, up = (np.sqrt(square) for square in squares)
-        return self._centre - down, self._centre + up
+        low, high = self._centre - down, self._centre + up
+        if (c > 0).all():  # what arms have in common does not move a limit beyond the cap
+            high = np.minimum(high, np.maximum(np.sum(c * self.arms.ceiling, axis=-1), self._centre))
+        elif (c < 0).all():
+            low = np.maximum(low, np.minimum(np.sum(c * self.arms.ceiling, axis=-1), self._centre))
+        return low, high
 
     def _inverted(self, reach: ReachAt, null: float) -> float:
         """Return the normal quantile of the tail at which a limit equals `null`."""

@@ -53,8 +53,8 @@ class ScoreShape(NamedTuple):
         d = m.offset
         second, third = m.pooled_second + d**2, m.pooled_third + 3 * m.pooled_second * d + d**3
         fourth = m.pooled_fourth + 4 * m.pooled_third * d + 6 * m.pooled_second * d**2 + d**4
-        unexplained = 1 - third**2 / (second * fourth)
         jump = third / second
+        unexplained = 1 - jump**2 * (second / fourth)
         augmented = variance + np.where(unexplained < _ROUNDING, 0.0, unexplained) * second / size
 
         def chosen(of_equal: Array, of_others: Array) -> Array:

@@ -28,8 +28,8 @@ from belated.estimation.intervals import Combination
 #: A near tie: with a smaller lead, in standard errors, conditional and hybrid intervals lie below the estimate.
 NEAR_TIE = 0.1
 
-#: With at least this many degrees of freedom, the conditional interval treats the estimate as normal.
-_NEARLY_NORMAL = 10.0
+#: With at least this many degrees of freedom, but for rounding, the conditional interval treats the estimate as normal.
+_NEARLY_NORMAL = 10.0 - 1e-9
 
 #: Degrees of freedom that stand for infinitely many.
 _INFINITE_DEGREES = 1e30
