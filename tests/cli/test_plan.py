@@ -51,6 +51,12 @@ def test_a_half_width_out_of_reach(call, file):
     assert "1,000" in done.stdout
 
 
+def test_counting_closed_windows_needs_events(refused, file):
+    assert refused("plan", file, "--half-width", 0.15, "--closed-only") == (
+        "Error: --closed-only is about events, but the outcomes of the description are not events."
+    )
+
+
 def test_a_plan_for_events(call, events_file):
     asked = ("plan", events_file, "--half-width", 0.15, "--replications", 40, "--max-horizon", 4000, "--wait", 0)
     matured = call(*asked)

@@ -83,6 +83,12 @@ def test_a_study_that_was_stopped_is_shown_and_says_so(call, file, monkeypatch):
     assert "stopped early" in done.stdout
 
 
+def test_counting_closed_windows_needs_events(refused, file):
+    assert refused("study", file, "--closed-only") == (
+        "Error: --closed-only is about events, but the outcomes of the description are not events."
+    )
+
+
 def test_a_study_of_events(call, events_file):
     done = call("study", events_file)
     assert done.exit_code == 0

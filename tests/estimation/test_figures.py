@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -79,3 +80,15 @@ def test_contrasts_show_both_arms():
     figure = bl.estimate(log_of(LONG[:5])).contrasts(LONG[0]).plot()
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert all("_00" in label and f"_{k:02d}" in label for k, label in enumerate(labels, 1))
+
+
+def test_large_numbers_are_written_in_full_with_room_for_each():
+    lines = [Whisker("A", 1e8 + 0.04, 1e8 - 0.07, 1e8 + 0.14), Whisker("B", 1e8 + 2, 1e8 + 1.9, 1e8 + 2.1)]
+    figure = forest(lines, "title", unit="number", xlabel="mean")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert {"100,000,000", "100,000,002"} <= set(ticks)
+    assert axes.xaxis.get_offset_text().get_text() == ""
+    boxes = [tick.get_window_extent() for tick in axes.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

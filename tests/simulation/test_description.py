@@ -583,3 +583,10 @@ def test_what_is_wrong_with_events_is_said_in_a_sentence(tmp_path, old, new, sen
     with pytest.raises(OptionError) as caught:
         read(path)
     assert sentence in str(caught.value)
+
+
+def test_maturing_needs_events(tmp_path):
+    path = tmp_path / "experiment.toml"
+    path.write_text("maturing = false\n" + EXAMPLE)
+    with pytest.raises(OptionError, match=r"^`maturing` is for arms of events, such as outcome"):
+        read(path)

@@ -41,6 +41,9 @@ LARGEST, LONGEST, _LONGEST_FACET, _LONGEST_ALONE = 1e100, 22, 28, 60
 #: What stands for a letter that the font lacks.
 _BOX = "\u25a1"
 
+#: From this size on, numbers are so wide that few ticks have room.
+_WIDE_NUMBER = 1e5
+
 #: Columns of text that the labels of a forest take.
 ROW_LABEL = 34
 
@@ -192,7 +195,7 @@ def draw_forest(axes: Axes, lines: Sequence[Whisker], *, unit: Unit, reference: 
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.grid(axis="x", color=FAINT, linewidth=0.7)
-    axes.locator_params(axis="x", nbins=7)
+    axes.locator_params(axis="x", nbins=7 if max(abs(low), abs(high)) < _WIDE_NUMBER else 3)
     scale_in(axes.xaxis, unit)
     axes.set_xlabel("")
 
@@ -284,8 +287,10 @@ def drawable(values: ArrayLike) -> Array:
 
 
 def scale_in(axis: Axis, unit: Unit) -> None:
-    """Write an axis's ticks in a unit; an axis of points is called so."""
-    if unit != "number":
+    """Write an axis's ticks in a unit, in full; an axis of points is called so."""
+    if unit == "number":
+        axis.set_major_formatter(lambda value, _: f"{value:,.12g}")
+    else:
         sign = "%" if unit == "percent" else ""
         axis.set_major_formatter(lambda value, _: f"{100 * value:,.6g}{sign}")
     if unit == "points":

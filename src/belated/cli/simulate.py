@@ -22,8 +22,8 @@ def simulate(
 ) -> None:
     """Run an experiment once, and write its log.
 
-    The log has one row per step: `step`, `arm`, each arm's propensity as `p_<arm>` and, if it ever arrives,
-    the `outcome` and the step at which it `arrived`; with segments, also the `segment` and the covariates.
+    The log has one row per step: `step`, `arm`, each arm's propensity as `p_<arm>` and, if it arrives by the last
+    step, the `outcome` and the step at which it `arrived`; with segments, also the `segment` and the covariates.
 
     If outcomes are events, the log has a `unit` in place of outcomes, and a second file, such as log-events.csv for
     log.csv, has the events: the `unit`, the step it `happened_at`, and its `value` if it has one.

@@ -41,6 +41,8 @@ def study(
         check_place(save, [description])
     check_plot(plot, [description])
     about = descriptions.read(description)
+    if closed_only:
+        descriptions.check_events(about, "closed_only")
     if save is not None:
         check_saved(about.bandit)
     chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from belated.base.checks import fraction, nearest, one_of, real, whole
-from belated.base.errors import BelatedError, OptionError
+from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import shown
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
@@ -112,6 +112,8 @@ def description_from(table: Mapping[str, object], *, needs_horizon: bool = True)
     horizons = _checked_list(table, "horizons", lambda name, given: whole(name, given, least=1)) or ()
     if "horizon" in table:
         horizons = (whole("horizon", table["horizon"], least=1),)
+    if "maturing" in table and bandit.window is None:
+        raise OptionError('`maturing` is for arms of events, such as outcome = { name = "events", rate = 0.1 }.')
     return Description(
         bandit=bandit,
         policy=policy_from(table["policy"]),
@@ -124,6 +126,12 @@ def description_from(table: Mapping[str, object], *, needs_horizon: bool = True)
         level=fraction("level", table.get("level", 0.95)),
         maturing=_truth("maturing", table.get("maturing", True)),
     )
+
+
+def check_events(about: Description, option: str) -> None:
+    """Raise if an option about events is given for an experiment whose arms have none."""
+    if about.bandit.window is None:
+        raise OptionError(f"{argument(option)} is about events, but the outcomes of the description are not events.")
 
 
 def bandit_from(table: object, place: str = "") -> Bandit:

@@ -86,3 +86,9 @@ def test_windows_of_events_that_are_open_do_not_mislead():
     assert check.finding.startswith(f"{closed:,} of {len(log):,} windows of 10 steps have closed; younger rows count")
     done = bl.diagnose(event_log(as_of=40.0))["still out"]
     assert done.finding == "Every outcome is known 10 steps after its assignment."
+
+
+def test_without_any_outcome_nothing_is_known_of_those_that_are_out():
+    log = bl.Log(["A", "B"] * 50, [None] * 100, [[0.5, 0.5]] * 100, arms=["A", "B"], delay=[None] * 100)
+    check = bl.diagnose(log)["still out"]
+    assert (check.light, check.finding) == ("grey", "No outcome has arrived.")

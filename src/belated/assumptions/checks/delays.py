@@ -97,6 +97,8 @@ def still_out(evidence: Evidence) -> Verdict:
     }
     if np.isnan(still).all():
         return Verdict("grey", "There are no rows.", numbers=numbers)
+    if not np.nansum(arrived):
+        return no_outcome(numbers)
     k, m = int(np.nanargmax(still)), int(np.nanargmax(overdue))
     finding = (
         f"The largest share of outcomes that may still arrive is {still[k]:.1%} ({arm_name(evidence, k)}); the largest "

@@ -14,7 +14,7 @@ from belated.estimation.intervals import Interval
 from belated.estimation.target import read_arm_or_contrast
 from belated.reading.source import Source
 from belated.simulation.contextual import AnyBandit
-from belated.simulation.description import policy_from, read, read_toml
+from belated.simulation.description import check_events, policy_from, read, read_toml
 from belated.simulation.planning.pilots import Pilot, pilot
 from belated.simulation.planning.plan import plan, read_wait
 from belated.simulation.planning.results import Plan
@@ -58,6 +58,8 @@ def ask(
     if source.lower().endswith(".toml"):
         about = read(source, needs_horizon=False)
         bandit, chosen = about.bandit, about.policy if chosen is None else chosen
+        if not options["maturing"]:
+            check_events(about, "closed_only")
         options["maturing"] &= about.maturing
         level, seed = about.level if level is None else level, about.seed if seed is None else seed
         wanted, named = (None, 0) if about.targets is None else (about.targets[0], len(about.targets))
