@@ -36,6 +36,17 @@ def test_a_band_of_one_look_is_drawn():
     np.testing.assert_allclose(line, [[158, track.low[-1]], [158, track.high[-1]]])
 
 
+def test_a_mean_far_from_0_is_drawn_without_it():
+    rng = np.random.default_rng(0)
+    for mean, has_0 in ((1.0, True), (1e8, False)):
+        log = bl.Log(["A", "B"] * 300, rng.normal(mean, size=600), np.full(600, 0.5))
+        sequence = bl.sequence(log)
+        (axes,) = sequence.plot("A").axes
+        low, high = axes.get_ylim()
+        assert (low <= 0 <= high) == has_0
+        assert low < sequence.arm("A").low < sequence.arm("A").high < high
+
+
 def test_one_outcome_is_one():
     log = bl.Log(["A", "B"], [1.5, 2.5], np.full(2, 0.5))
     assert "effective sample size of 1 (1 arrived outcome); an asymptotic" in bl.sequence(log).arm("A").why

@@ -12,7 +12,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Label
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.tables import RANGES, CellKind, Column, OneRow, Table, shown_limit
 from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
@@ -167,6 +167,8 @@ def make_answer(
     cap: float | None = None,
 ) -> Answer:
     """Return the answer for a combination of arms."""
+    if alternative != "two-sided" and level < 0.5:
+        raise OptionError(f"{argument('level')} is {level:g}; a one-sided interval needs a level of at least 0.5.")
     tail = (1 - level) / 2 if alternative == "two-sided" else 1 - level
     low, high = map(float, combination.limits(tail))
     if alternative != "two-sided" and not math.isnan(low):

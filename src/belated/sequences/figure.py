@@ -20,6 +20,9 @@ _BAND, _FIXED = "#0072B2", "#D55E00"
 #: The margin of the picture on either side of the last interval, in widths of that interval.
 _MARGIN = 4.0
 
+#: The null value is left out of the picture if the picture would be more than this many times as high with it.
+_FARTHEST = 10.0
+
 
 def view(track: Track) -> tuple[float, float]:
     """Return the range of values to draw; early intervals, many times as wide as the last, are cut off."""
@@ -35,7 +38,8 @@ def view(track: Track) -> tuple[float, float]:
         bottom, top = float(middle.min()), float(middle.max())
     else:
         bottom, top = -1.0, 1.0
-    bottom, top = min(bottom, null), max(top, null)
+    if bottom == top or max(top, null) - min(bottom, null) <= _FARTHEST * (top - bottom):
+        bottom, top = min(bottom, null), max(top, null)
     reach = 0.05 * (top - bottom) or 0.05 * abs(top) or 1.0
     return bottom - reach, top + reach
 
