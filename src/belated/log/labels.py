@@ -60,7 +60,7 @@ def given_arms(arms: Sequence[Label] | None) -> Sequence[Label] | None:
     if arms is None:
         return None
     try:
-        labels = [] if isinstance(arms, (str, bytes)) else list(arms)
+        labels = [] if isinstance(arms, (str, bytes)) else [*map(plain_label, arms)]
     except TypeError:
         labels = []
     if not labels:

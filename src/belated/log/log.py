@@ -45,8 +45,9 @@ class Log(LogRows, Table):
     outcome : sequence of float
         The outcome; NaN or None if it has not arrived.
     propensity : array of shape (rows, arms) or (rows,)
-        The probability of every arm when the row was assigned, with columns in the order of `arms`; or only the
-        probability of the chosen arm. If it never changed: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
+        The probability of every arm when the row was assigned, with columns in the order of `arms`, or a dataframe with
+        columns named after the arms; or only the probability of the chosen arm. If it never changed: ``"uniform"``, or
+        ``{"A": 0.5, "B": 0.5}``.
     arms : sequence, optional
         The labels in the order of the propensity columns. By default the sorted labels of `arm`, or 0, ..., K - 1 if
         `arm` contains column numbers.
@@ -192,8 +193,9 @@ class Log(LogRows, Table):
             Names of columns; several columns of segments give their combinations.
         propensity : str, list of str or dict
             The column with the chosen arm's propensity; or a column of lists in the order of `arms`; or one column per
-            arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by `arms`, or by
-            the ends of the column names. A fixed split needs no column: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
+            arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by the ends of the
+            column names or, if these do not tell, by the order of `arms`. A fixed split needs no column:
+            ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
         arms, as_of, cap
             As in `Log`.
         """
