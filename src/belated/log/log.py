@@ -25,6 +25,7 @@ from belated.log.segments import (
     read_arrival,
     read_covariates,
     read_segments,
+    scaled_by,
 )
 from belated.log.splits import is_split, split_matrix
 from belated.summaries import contexts, signs
@@ -298,7 +299,7 @@ class Log(LogRows, Table):
         def of(column: Array | None) -> Array | None:
             return None if column is None else column[rows]
 
-        x = self.covariates
+        x = None if self.covariates is None else scaled_by(self.covariates, rows)
         return Log.of_numbers(
             replace(
                 self.given, code=self.code[rows], outcome=self._uncut[rows], propensity=self.propensity[rows],
@@ -355,7 +356,7 @@ class Log(LogRows, Table):
         lag : int, float, str or timedelta, optional
             The longest time from an event to its record. Rows count as younger by this time.
         as_of : optional
-            The time up to which events are known; by default the latest time of an assignment or event.
+            The time up to which events are known; by default the latest time of an assignment or of any event.
 
         Examples
         --------
@@ -374,13 +375,10 @@ class Log(LogRows, Table):
         if log.clock == Clock() and is_fractional(events, window, lag):
             assigned = log.assigned_numbers.astype(float)
             log = cls.of_numbers(replace(log.given, clock=Clock(whole=False), assigned=assigned, arrived=assigned))
-        known = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
+        known, latest = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
         if as_of is not None:
             return log.with_events(known, _moment(log.clock, as_of), cap)
-        last = log.assigned_numbers.max(initial=0)
-        if len(known.row):
-            last = max(last, (log.assigned_numbers[known.row] + known.age).max() + known.lag)
-        return log.with_events(known, math.ceil(last) if log.clock.whole else last, cap)
+        return log.with_events(known, max(log.assigned_numbers.max().item(), latest), cap)
 
     def with_events(self, events: Events, moment: int | float | None, cap: float | None = None) -> Log:
         """Return the rows of this log with events as outcomes; these are known when the windows close."""
