@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -310,3 +311,43 @@ def test_coverage_while_windows_are_open() -> None:
         for i, (answer, value) in enumerate(zip(answers, [*truth, truth[1] - truth[0]], strict=True)):
             missed[i] += not answer.low <= value <= answer.high
     assert (missed <= 17).all()  # 5 % of 150 is 7.5; 17 or more has a chance of 0.2 %
+
+
+@pytest.mark.parametrize(
+    ("age", "latest"), [([1, 3], 5), ([1, 30], 32), ([2.5, 1], 4), ([2.5, 2.5], 4.5), ([0, 0.5], 4), ([], 4)]
+)
+@pytest.mark.parametrize("lag", [None, 2])
+def test_events_are_known_up_to_the_latest_time_of_any_assignment_or_event(age: Any, latest: float, lag: Any) -> None:
+    """As in tables: also of one that does not count, as it comes after the window or after another of its unit."""
+    assigned, own = [0, 2, 4], [0, 1][: len(age)]
+    events = {"unit": own, "time": [assigned[i] + each for i, each in zip(own, age, strict=True)]}
+    log = bl.Log.of_events(["A", "B", "A"], "uniform", events, window=5, lag=lag, assigned_at=assigned)
+    sent = pd.DataFrame({"id": [0, 1, 2], "arm": ["A", "B", "A"], "at": assigned})
+    bought = pd.DataFrame({"id": own, "when": events["time"]})
+    read = bl.read(
+        sent,
+        bought,
+        events=True,
+        window=5,
+        lag=lag,
+        key="id",
+        assigned_at="at",
+        arrived_at="when",
+        propensity="uniform",
+    )
+    assert log.moment == read.moment == latest
+
+
+def test_closed_windows_have_covariates_of_their_own() -> None:
+    """A missing covariate counts as the mean of the rows whose window has closed, as in tables."""
+    rng, t = np.random.default_rng(3), np.arange(60)
+    x = np.where(t % 6 == 1, np.nan, rng.normal(size=60) + t / 10)
+    arm, unit = np.array(["A", "B"] * 30), rng.choice(60, 30, replace=False)
+    options: dict[str, Any] = {"window": 5, "as_of": 40}
+    log = bl.Log.of_events(
+        arm, "uniform", {"unit": unit, "time": t[unit] + 2}, assigned_at=t, covariates={"x": x}, **options
+    )
+    sent, bought = pd.DataFrame({"id": t, "arm": arm, "at": t, "x": x}), pd.DataFrame({"id": unit, "when": t[unit] + 2})
+    named = {"key": "id", "assigned_at": "at", "arrived_at": "when", "propensity": "uniform", "covariates": "x"}
+    read = bl.read(sent, bought, events=True, maturing=False, **named, **options)
+    assert bl.estimate(log.closed()).values == pytest.approx(bl.estimate(read).values, rel=1e-12)

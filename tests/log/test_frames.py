@@ -82,6 +82,39 @@ def test_arms_with_a_common_beginning_are_matched():
     assert bl.Log.from_frame(numbers, propensity=["p1", "p2"]).arms == (1, 2)
 
 
+@pytest.mark.parametrize("columns", [["p_A", "p_B"], ["p_B", "p_A"], ["A", "B"], ["B", "A"]])
+@pytest.mark.parametrize("arms", [["A", "B"], ["B", "A"]])
+def test_columns_named_after_their_arms_are_theirs_in_any_order_of_arms(columns, arms):
+    table = {
+        "arm": ["A", "B"],
+        "outcome": [1.0, 2.0],
+        **{name: [0.3 if name.endswith("A") else 0.7] * 2 for name in columns},
+    }
+    frame = pd.DataFrame(table)
+    given = {"propensity": columns, "arms": arms}
+    logs = bl.Log.from_frame(frame, **given), bl.Log(table["arm"], table["outcome"], frame[columns], arms=arms)
+    for log in (*logs, bl.read(frame, **given).log()):
+        assert log.arms == tuple(arms)
+        assert log.propensity[0].tolist() == [0.3 if arm == "A" else 0.7 for arm in arms]
+
+
+def test_columns_that_do_not_name_their_arms_are_in_the_order_of_arms():
+    frame = pd.DataFrame({"arm": ["A", "B"], "outcome": [1.0, 2.0], "x": [0.3, 0.3], "y": [0.7, 0.7]})
+    for columns in (["x", "y"], ["y", "x"]):
+        log = bl.Log.from_frame(frame, propensity=columns, arms=["B", "A"])
+        assert log.propensity[0].tolist() == frame[columns].iloc[0].tolist()
+    with pytest.raises(bl.LogError, match="`arms` is 2; it must list the arms' labels"):
+        bl.Log.from_frame(frame, propensity=["x", "y"], arms=2)
+
+
+def test_names_of_columns_may_be_numbers():
+    propensity = pd.DataFrame([[0.3, 0.7]] * 2)
+    assert bl.Log([0, 1], [1.0, 2.0], propensity).propensity[0].tolist() == [0.3, 0.7]
+    assert bl.Log([0, 1], [1.0, 2.0], propensity[[1, 0]], arms=[0, 1]).propensity[0].tolist() == [0.3, 0.7]
+    with pytest.raises(bl.LogError, match="cannot be matched to the arms by name"):
+        bl.Log(["A", "B"], [1.0, 2.0], propensity)
+
+
 def test_types_people_have():
     sent_at = pd.to_datetime(["2026-01-01T00:00", "2026-01-01T06:00"]).tz_localize("Europe/Paris")
     frame = pd.DataFrame({

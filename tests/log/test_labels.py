@@ -81,3 +81,9 @@ def test_labels_without_an_order_are_asked_for_one():
     with pytest.raises(bl.LogError, match=r"`arm` has labels that cannot be sorted \(complex\); give their order"):
         encode([1j, 2j], None, None)
     assert encode([1j, 2j], [1j, 2j], None)[0].tolist() == [0, 1]
+
+
+def test_an_arm_of_another_type_is_suggested_as_it_is():
+    estimate = bl.estimate(bl.Log([1, 2] * 4, [0.0, 1.0, 2.0, 3.0] * 2, "uniform"))
+    with pytest.raises(bl.UnknownArmError, match=r"There is no arm '2'; the arms are 1, 2. Did you mean 2\?"):
+        estimate.arm("2")

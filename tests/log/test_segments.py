@@ -227,3 +227,24 @@ def test_a_segment_without_rows_yet():
     early = bl.estimate(log.at(int(starts[0])))
     assert early.values == pytest.approx(bl.estimate(log).segment(0).values, rel=1e-12)
     assert "1 segment" in str(log.at(int(starts[0])))
+
+
+def test_rows_that_are_assigned_later_do_not_change_an_adjusted_estimate():
+    """A missing covariate counts as the mean: here of an arm whose outcomes tell nothing of rows without one."""
+    rng, at = np.random.default_rng(1), np.arange(60)
+    x = rng.normal(size=60) + at / 10
+    y, arm = x + rng.normal(size=60), np.array(["A", "B"] * 30)
+    x[at % 6 == 1] = np.nan  # of B alone
+    frame = pd.DataFrame({"arm": arm, "outcome": y, "x": x, "late": at > 30, "at": at})
+    options = {"propensity": "uniform", "assigned_at": "at", "covariates": ["x", "late"]}
+    alone = bl.estimate(bl.Log.from_frame(frame[at <= 30], **options))
+    whole = bl.Log.from_frame(frame, **options)
+    for log in (
+        whole.at(30),
+        bl.Log.from_frame(frame, as_of=30, **options),
+        bl.read(frame, as_of=30, arrived_at="none", **options),
+    ):
+        assert bl.estimate(log).values == pytest.approx(alone.values, rel=1e-12)
+        assert bl.estimate(log).std_errors == pytest.approx(alone.std_errors, rel=1e-12)
+        assert str(bl.estimate(log)).splitlines()[-1] == str(alone).splitlines()[-1]
+    assert "Adjusted for x, x is missing, late" in str(bl.estimate(whole.at(30).at(None)))

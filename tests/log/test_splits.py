@@ -19,6 +19,20 @@ def test_shares():
     assert shares_of({"A": 0.7, "B": 0.2, "C": 0.1}, ["A", "B"], ["C", "A", "B"])["C"] == 0.1
 
 
+@pytest.mark.parametrize("labels", [[1, 2], ["A", "B"], [False, True], [0.5, 1.5]])
+def test_arms_have_the_labels_of_the_rows_however_a_split_has_them(labels):
+    frame = pd.DataFrame({"arm": labels, "outcome": [1.0, 2.0]})
+    split = dict.fromkeys(np.array(labels), 0.5)  # NumPy's scalars
+    read = {"assigned_at": "none", "arrived_at": "none"}
+    for log in (
+        bl.Log(labels, [1.0, 2.0], split),
+        bl.read(frame, propensity=split, **read),
+        bl.read(frame, propensity="uniform", arms=np.array(labels), **read),
+    ):
+        assert list(map(repr, log.arms)) == list(map(repr, labels))
+    assert list(map(repr, bl.Log([1, 2], [1.0, 2.0], {1.0: 0.5, 2.0: 0.5}).arms)) == ["1", "2"]
+
+
 @pytest.mark.parametrize(
     ("split", "words"),
     [

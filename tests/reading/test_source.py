@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -254,6 +255,37 @@ def test_a_row_that_cannot_be_is_named_by_its_place_in_a_report_too(tmp_path):
             ask(bl.read(broken))
         refused.append(str(caught.value))
     assert refused[0] == refused[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({"p_A": 1.5}, {}),
+        ({"y": math.inf}, {}),
+        ({"got": -5.0}, {}),
+        ({"x": math.inf}, {"covariates": "x"}),
+        ({"c": 0.0}, {"arrival_probability": "c"}),
+        ({"arm": None}, {}),
+    ],
+    ids=lambda each: next(iter(each), ""),
+)
+def test_a_row_as_of_a_moment_has_its_number_in_the_table(tmp_path, changes, options):
+    """Rows are not in order of assignment: some of those before the wrong one are assigned after the moment."""
+    at = np.random.default_rng(0).permutation(60)
+    row = int(np.flatnonzero(at <= 40)[20])
+    columns = {"arm": ["A", "B"] * 30, "y": at % 3 * 1.0, "p_A": [0.5] * 60, "p_B": [0.5] * 60, "at": at}
+    columns = {
+        name: list(column) for name, column in (columns | {"x": at / 2, "c": [0.5] * 60, "got": at + 1.0}).items()
+    }
+    for name, value in changes.items():
+        columns[name][row] = value
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    named = {"arm": "arm", "outcome": "y", "assigned_at": "at", "arrived_at": "got", "as_of": 40}
+    for table in (pa.table(columns), tmp_path / "a.parquet"):
+        with pytest.raises(bl.LogError) as told:
+            bl.estimate(bl.read(table, **named, **options))
+        assert told.value.row == row
+        assert f" in row {row} " in str(told.value)
 
 
 def targeted(rows=400):

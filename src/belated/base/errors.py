@@ -103,6 +103,12 @@ class LogError(BelatedError):
         what = argument(str(self.column)) if self.what is None else self.what
         return LogError(f"{what} in {place} {self.fault}", column=self.column, fault=self.fault, what=self.what)
 
+    def in_row(self, row: int) -> LogError:
+        """Return the error of a row with another number."""
+        moved = self.at(f"row {row}")
+        moved.row = self.row if moved is self else row
+        return moved
+
 
 class OptionError(BelatedError):
     """An argument or option is invalid."""

@@ -91,8 +91,11 @@ class Events(NamedTuple):
 
 def read_events(
     events: object, unit: object, assigned: Array, clock: Clock, window: object, measure: Measure | None, lag: object
-) -> Events:
-    """Return the events that a user gave as columns `unit`, `age` or `time`, and perhaps `value`."""
+) -> tuple[Events, int | float]:
+    """Return the events that a user gave as columns `unit`, `age` or `time`, and perhaps `value`.
+
+    Also return the time of the latest, within its window or not; -inf without any.
+    """
     given = _columns(events, ("unit", "age", "time", "value"))
     if "unit" not in given or ("age" in given) == ("time" in given):
         raise LogError(
@@ -116,14 +119,18 @@ def read_events(
     missing = np.flatnonzero(~np.isfinite(age))
     if len(missing):
         raise LogError(f"Event {missing[0]} has no time; every event must have one.", column="events")
-    return Events.of(row, age, value, length, measure, 0 if lag is None else length_on(clock, lag, "lag"))
+    happened = assigned[row] + (np.ceil(age).astype(np.int64) if clock.whole else age)
+    latest: int | float = happened.max().item() if len(row) else -math.inf
+    return Events.of(row, age, value, length, measure, 0 if lag is None else length_on(clock, lag, "lag")), latest
 
 
 def is_fractional(events: object, *lengths: WindowLike | None) -> bool:
     """Whether the times of events, or the lengths that are given, are not whole numbers by their types."""
     times = [as_array(name, column) for name, column in _columns(events, ("age", "time")).items()]
     known = [read_window(length) for length in lengths if length is not None]
-    return any(time.dtype.kind in "fO" for time in times) or any(isinstance(each.length, float) for each in known)
+    return any(time.dtype.kind in "fO" and len(time) for time in times) or any(
+        isinstance(each.length, float) for each in known
+    )
 
 
 def _columns(events: object, names: Sequence[str]) -> dict[str, object]:
@@ -142,7 +149,7 @@ def _rows_of(unit: object, labels: object, rows: int) -> Array:
     """Return the row of each event: `unit` itself, or its place among the labels of the rows."""
     units = as_array("unit", unit)
     if labels is None:
-        if units.dtype.kind not in "iu" or (len(units) and not (units.min() >= 0 and units.max() < rows)):
+        if len(units) and (units.dtype.kind not in "iu" or units.min() < 0 or units.max() >= rows):
             raise LogError(
                 f"`unit` of `events` must hold row numbers from 0 to {rows - 1:,}; to use other names, give those of "
                 "the rows as `unit`.",

@@ -12,6 +12,7 @@ from narwhals.exceptions import NarwhalsError
 from belated.base.checks import nearest, no_name
 from belated.base.columns import Array, ByArm, Label, decoded, is_missing, numbers
 from belated.base.errors import LogError, argument
+from belated.log.labels import given_arms
 from belated.log.splits import UNIFORM, is_split
 
 #: Narwhals' name for a dataframe of any library, and for a column of it.
@@ -40,8 +41,8 @@ def read_frame(
         chances = _matrix([_column(table, "propensity", str(propensity[arm])) for arm in arms])
     elif isinstance(propensity, Sequence) and not isinstance(propensity, str):
         series = [_column(table, "propensity", name) for name in propensity]
-        arms = match([str(name) for name in propensity], columns["arm"]) if arms is None else arms
-        chances = _matrix(series)
+        places, arms = _in_order([str(name) for name in propensity], columns["arm"], arms)
+        chances = _matrix([series[k] for k in places])
     else:
         column = _column(table, "propensity", propensity)
         if isinstance(column.dtype, nw.Struct):  # a probability for each name
@@ -71,11 +72,8 @@ def named_matrix(frame: object, arm: Array, arms: Sequence[Label] | None) -> tup
     """Return a dataframe of propensities as a matrix, and the arms that its columns name."""
     table = _table(frame)
     names = list(table.columns)
-    if arms is None:
-        arms = match(names, arm)
-    elif set(map(str, arms)) == set(names):
-        names = [str(arm) for arm in arms]
-    return _matrix([table.get_column(name) for name in names]), arms
+    places, arms = _in_order([str(name) for name in names], arm, arms)
+    return _matrix([table.get_column(names[k]) for k in places]), arms
 
 
 def _table(frame: Any) -> NarwhalsFrame:
@@ -148,17 +146,36 @@ def _matrix(series: Sequence[NarwhalsSeries]) -> Array:
     return matrix
 
 
+def _in_order(columns: list[str], arm: Array, arms: Sequence[Label] | None) -> tuple[Sequence[int], Sequence[Label]]:
+    """Return the positions of propensity columns in the order of the arms, and the arms.
+
+    If `arms` are given, but the columns are not named after them, their order is that of the columns.
+    """
+    if (arms := given_arms(arms)) is None:
+        return range(len(columns)), match(columns, arm)
+    owners = _owners(columns, arms)
+    return range(len(columns)) if owners is None else [owners.index(label) for label in arms], arms
+
+
 def match(columns: list[str], arm: Array) -> list[Label]:
     """Match propensity columns to arms: an arm's column is the only one whose name ends, or begins, with its label."""
     different = dict.fromkeys(np.asarray(arm).tolist())
-    labels = {str(label): label for label in different if not is_missing(label)}  # a missing one is refused later
-    for fits in (str.__eq__, str.endswith, str.startswith):
-        # if several labels fit one name, such as 1 and 11 for p_11, the longest is meant
-        owners = [max((text for text in labels if fits(name, text)), key=len, default=None) for name in columns]
-        if set(labels) <= set(owners) and len(set(owners)) == len(owners) == len(labels):
-            return [labels[text] for text in owners if text is not None]
+    owners = _owners(columns, [label for label in different if not is_missing(label)])  # that is refused later
+    if owners is not None:
+        return owners
     raise LogError(
         "The propensity columns cannot be matched to the arms by name; "
         "map arms to columns, for example propensity={'A': 'p_A', 'B': 'p_B'}.",
         column="propensity",
     )
+
+
+def _owners(columns: Sequence[str], arms: Sequence[Label]) -> list[Label] | None:
+    """Return the arm that each column is named after; None if names do not tell."""
+    labels = {str(label): label for label in arms}
+    for fits in (str.__eq__, str.endswith, str.startswith):
+        # if several labels fit one name, such as 1 and 11 for p_11, the longest is meant
+        owners = [max((text for text in labels if fits(name, text)), key=len, default=None) for name in columns]
+        if set(labels) <= set(owners) and len(set(owners)) == len(owners) == len(labels):
+            return [labels[text] for text in owners if text is not None]
+    return None

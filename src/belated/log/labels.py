@@ -60,7 +60,7 @@ def given_arms(arms: Sequence[Label] | None) -> Sequence[Label] | None:
     if arms is None:
         return None
     try:
-        labels = [] if isinstance(arms, (str, bytes)) else list(arms)
+        labels = [] if isinstance(arms, (str, bytes)) else [*map(plain_label, arms)]
     except TypeError:
         labels = []
     if not labels:
@@ -185,5 +185,5 @@ def arm_index(arms: tuple[Label, ...], arm: object) -> int:
     except ValueError:
         known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
         near = nearest(arm, arms)
-        hint = f" Did you mean {near!r}?" if near else ""
+        hint = f" Did you mean {next(label for label in arms if str(label) == near)!r}?" if near else ""
         raise UnknownArmError(f"There is no arm {shown(arm)}; the arms are {known}.{hint}") from None

@@ -25,6 +25,7 @@ from belated.log.segments import (
     read_arrival,
     read_covariates,
     read_segments,
+    scaled_by,
 )
 from belated.log.splits import is_split, split_matrix
 from belated.summaries import contexts, signs
@@ -45,8 +46,9 @@ class Log(LogRows, Table):
     outcome : sequence of float
         The outcome; NaN or None if it has not arrived.
     propensity : array of shape (rows, arms) or (rows,)
-        The probability of every arm when the row was assigned, with columns in the order of `arms`; or only the
-        probability of the chosen arm. If it never changed: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
+        The probability of every arm when the row was assigned, with columns in the order of `arms`, or a dataframe with
+        columns named after the arms; or only the probability of the chosen arm. If it never changed: ``"uniform"``, or
+        ``{"A": 0.5, "B": 0.5}``.
     arms : sequence, optional
         The labels in the order of the propensity columns. By default the sorted labels of `arm`, or 0, ..., K - 1 if
         `arm` contains column numbers.
@@ -192,8 +194,9 @@ class Log(LogRows, Table):
             Names of columns; several columns of segments give their combinations.
         propensity : str, list of str or dict
             The column with the chosen arm's propensity; or a column of lists in the order of `arms`; or one column per
-            arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by `arms`, or by
-            the ends of the column names. A fixed split needs no column: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
+            arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by the ends of the
+            column names or, if these do not tell, by the order of `arms`. A fixed split needs no column:
+            ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
         arms, as_of, cap
             As in `Log`.
         """
@@ -296,7 +299,7 @@ class Log(LogRows, Table):
         def of(column: Array | None) -> Array | None:
             return None if column is None else column[rows]
 
-        x = self.covariates
+        x = None if self.covariates is None else scaled_by(self.covariates, rows)
         return Log.of_numbers(
             replace(
                 self.given, code=self.code[rows], outcome=self._uncut[rows], propensity=self.propensity[rows],
@@ -353,7 +356,7 @@ class Log(LogRows, Table):
         lag : int, float, str or timedelta, optional
             The longest time from an event to its record. Rows count as younger by this time.
         as_of : optional
-            The time up to which events are known; by default the latest time of an assignment or event.
+            The time up to which events are known; by default the latest time of an assignment or of any event.
 
         Examples
         --------
@@ -372,13 +375,10 @@ class Log(LogRows, Table):
         if log.clock == Clock() and is_fractional(events, window, lag):
             assigned = log.assigned_numbers.astype(float)
             log = cls.of_numbers(replace(log.given, clock=Clock(whole=False), assigned=assigned, arrived=assigned))
-        known = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
+        known, latest = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
         if as_of is not None:
             return log.with_events(known, _moment(log.clock, as_of), cap)
-        last = log.assigned_numbers.max(initial=0)
-        if len(known.row):
-            last = max(last, (log.assigned_numbers[known.row] + known.age).max() + known.lag)
-        return log.with_events(known, math.ceil(last) if log.clock.whole else last, cap)
+        return log.with_events(known, max(log.assigned_numbers.max().item(), latest), cap)
 
     def with_events(self, events: Events, moment: int | float | None, cap: float | None = None) -> Log:
         """Return the rows of this log with events as outcomes; these are known when the windows close."""

@@ -16,7 +16,6 @@ from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
-from belated.log.segments import covariates_among
 from belated.summaries import contexts
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import (
@@ -186,16 +185,14 @@ class RowEvidence:
 
     def _covariates(self) -> CovariateEvidence | None:
         """Sum covariates by segment and arm, and against the choice of each arm."""
-        if self.log.covariates is None or not self.log.covariates.names:
-            return None
-        given, cells = covariates_among(self.log.covariates, self.log.schedule.existing), self.cells
-        if not given.names:
+        given, cells = self.log.existing_covariates, self.cells
+        if given is None or not given.names:
             return None
         shape, full = (cells // self.arms, self.arms), self.p.ndim == 2
         soon = np.flatnonzero(self.arrived)[self.soon]
         sums, chosen = np.zeros((4, *shape, len(given.names))), np.zeros((3, self.arms, len(given.names)))
         variances = self.columns - np.square(self.columns) if full else None
-        for i, x in enumerate(given.values.T):
+        for i, x in enumerate(given.values[self.log.schedule.existing].T):
             size = np.abs(x)
             for power, (rows, each) in enumerate([(self.old, x), (self.old, x * x), (self.old, size**3), (soon, x)]):
                 sums[power, :, :, i] = np.bincount(self.cell[rows], each[rows], cells).reshape(shape)
@@ -414,7 +411,7 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
         sums = [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
     if not log.has_cells:
         return sums
-    products = CovariateSums.of_bins(log.covariates, totals.own_products, totals.all_products, log.cell_anchor)
+    products = CovariateSums.of_bins(log.existing_covariates, totals.own_products, totals.all_products, log.cell_anchor)
     return [cells_total(log, each, at) for each, at in zip(sums, products, strict=True)]
 
 

@@ -19,7 +19,7 @@ from belated.log.clock import NEVER, Clock, as_float_times
 from belated.log.data import Data
 from belated.log.events import Events
 from belated.log.row_checks import Columns, check_rows
-from belated.log.segments import SegmentColumn, cells_of, joined_covariates, joined_segments
+from belated.log.segments import SegmentColumn, cells_of, joined_covariates, joined_segments, scaled_by
 from belated.summaries.caps import check_cap, cut
 from belated.summaries.covariates import Covariates
 from belated.summaries.evidence import event_outcome
@@ -202,6 +202,13 @@ class LogRows(Data):
         return self.segment_column is not None or self.covariates is not None
 
     @cached_property
+    def existing_covariates(self) -> Covariates | None:
+        """The covariates, scaled by the rows at the as-of time alone: a missing value counts as the mean of these."""
+        if self.covariates is None or self.schedule.rows == len(self.code):
+            return self.covariates
+        return scaled_by(self.covariates, self.schedule.existing)
+
+    @cached_property
     def layout(self) -> Layout:
         """The segments that are kept apart at the as-of time; a single one without segments."""
         if self._layout is not None:
@@ -329,7 +336,7 @@ class LogRows(Data):
         )  # fmt: skip
         return rows._replace(
             cell=self.cell,
-            x=kernel.NO_X if self.covariates is None else self.covariates.values,
+            x=kernel.NO_X if self.existing_covariates is None else self.existing_covariates.values,
             arrival=kernel.NO_ARRIVAL if self.arrival_chance is None else locked(self.arrival_chance),
         )
 

@@ -302,10 +302,11 @@ def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
     return covariates_of(names, columns)
 
 
-def covariates_among(every: Covariates, rows: Array | slice) -> Covariates:
-    """Return the covariates of some rows, scaled by these rows alone."""
-    names = _given_names(every)
-    return covariates_of(names, [unscaled(every, name)[rows] for name in names])
+def scaled_by(every: Covariates, rows: Array | slice) -> Covariates:
+    """Return the same covariates of all rows, scaled by some rows alone."""
+    columns = {name: unscaled(every, name) for name in _given_names(every)}
+    scaling = Scaling.of([*columns], [Span.of(column[rows]) for column in columns.values()])
+    return scaling.covariates([*columns.values()], len(every.values))
 
 
 def _given_names(part: Covariates) -> list[str]:

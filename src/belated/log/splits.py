@@ -50,7 +50,7 @@ def shares_of(split: ByArm[float] | str, labels: Sequence[Label], arms: Sequence
         every = list(labels if arms is None else arms)
         return {arm: 1 / len(every) for arm in every}
     known = [*labels, *(arm for arm in arms or () if arm not in labels)]
-    texts = {str(arm): arm for arm in known}
+    held, texts = {arm: arm for arm in known}, {str(arm): arm for arm in known}
     shares: dict[Label, float] = {}
     for label, given in split.items():
         share = real(f"propensity[{label!r}]", given)
@@ -58,7 +58,7 @@ def shares_of(split: ByArm[float] | str, labels: Sequence[Label], arms: Sequence
             raise OptionError(
                 f"{argument('propensity')} gives arm {_named(label)} the probability {share:g}; it must not be below 0."
             )
-        arm = label if label in known else texts.get(str(label))
+        arm = held.get(label, texts.get(str(label)))
         if arm is None:
             near = nearest(label, texts)
             hint = f" Did you mean {_named(near)}?" if near else ""

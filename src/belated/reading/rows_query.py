@@ -135,15 +135,15 @@ class RowsQuery:
         return self.assignments.select(arm=label(self.assignments[self.roles.arm])).distinct().order_by("arm")
 
     def in_file(self, error: LogError, moment: int | float | None) -> LogError:
-        """Return the error of a row, as of a moment, with its line if the rows are in a CSV file."""
-        if self.line is None or error.row is None:
+        """Return the error of a row, as of a moment, with its number in the table, or its line in a CSV file."""
+        if error.row is None or (self.line is None and (moment is None or not self.keeps_order)):
             return error
         row = error.row
         if moment is not None:
             rows = self.rows(None)
             is_there = (rows.assigned <= moment_like(rows.assigned, moment)) | rows.assigned.isnull()
             row = int(np.flatnonzero(floats(fetch(rows.select(there=is_there.cast("int32")))["there"]))[row])
-        return error.at(self.line(row))
+        return error.in_row(row) if self.line is None else error.at(self.line(row))
 
     # ---------------------------------------------------------------- time
 
