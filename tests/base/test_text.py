@@ -235,6 +235,11 @@ def test_two_groups_of_names_that_begin_alike_stay_apart():
     assert all(columns_of(name) <= 14 for name in short)
 
 
+def test_a_name_that_has_room_stays_as_it_is_beside_names_that_have_none():
+    names = ["arm 1", "arm 2", *[f"Arm number {k} of those that begin and end alike" for k in range(2)]]
+    assert shorten_all(names, 14) == ["arm 1", "arm 2", "…r 0 of those…", "…r 1 of those…"]
+
+
 @given(st.lists(st.text(max_size=40), max_size=12), st.integers(min_value=9, max_value=60))
 def test_different_names_stay_different_and_fit(names, room):
     short = shorten_all(names, room)

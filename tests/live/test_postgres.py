@@ -12,6 +12,7 @@ import belated as bl
 from belated.live import asking, postgres
 from belated.live.asking import ask
 from belated.live.changing import Author, set_arm
+from belated.live.erasing import erase
 from belated.live.postgres import _LOCK, _prepare_plans
 from belated.live.records import Tell
 from belated.live.schema import next_transaction
@@ -133,6 +134,35 @@ def test_an_outcome_that_is_parked_while_its_unit_is_asked_is_adopted_after_a_st
     exp.stop()
     exp.tick()
     assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
+    assert exp._store.verify().clean
+
+
+def test_a_unit_that_is_erased_while_its_events_are_told_keeps_no_key_and_counts_none_twice(place):
+    exp, other = place.create(outcome=bl.live.events("1h", "count")), place.open()
+    exp.ask("x")
+    exp.tell("x", key="order 1")
+    with ThreadPoolExecutor(1) as pool:
+        with other.storage.writing() as session:
+            tell(session, "button", [Tell("x", 1, "order 2")])
+            erased = pool.submit(exp.erase, "x")
+            time.sleep(0.2)
+            assert [each.status for each in tell(session, "button", [Tell("x", 1, "order 1")])] == ["repeated"]
+        assert erased.result(60)
+    with exp._store.storage.reading() as session:
+        assert session.run("select count(*), count(distinct key), max(length(key)) from outcome") == [(2, 2, 16)]
+
+
+def test_an_event_that_is_told_while_its_unit_is_erased_is_parked(place):
+    exp, other = place.create(outcome=bl.live.events("1h", "count")), place.open()
+    exp.ask("x")
+    exp.tell("x", key="order 1")
+    with ThreadPoolExecutor(1) as pool:
+        with other.storage.writing() as session:
+            assert erase(session, "button", "x")
+            told = pool.submit(exp.tell_many, [Tell("x", 1, "order 1"), Tell("x", 2, "order 2", None, True)])
+            time.sleep(0.2)
+        assert [each.status for each in told.result(60)] == ["parked", "parked"]
+    assert exp.status().told == 1
     assert exp._store.verify().clean
 
 

@@ -406,10 +406,12 @@ def _cut_shared(texts: Sequence[str], room: float, width: Width) -> list[str]:
 
 
 def _cut_around(texts: Sequence[str], room: float, width: Width) -> list[str]:
-    """Keep of each the stretch that tells it from those most like it."""
+    """Keep of each the stretch that tells it from those most like it; what has room stays as it is."""
     order = sorted(range(len(texts)), key=texts.__getitem__)
     short = list(texts)
     for place, k in enumerate(order):
+        if width(texts[k]) <= room:
+            continue
         beside = [texts[order[i]] for i in (place - 1, place + 1) if 0 <= i < len(order)]
         at = max((_shared([texts[k], other]) for other in beside), default=0)
         start = max(0, at - 2)

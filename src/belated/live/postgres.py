@@ -62,7 +62,8 @@ _LOCK = 0x626C7464
 _OPTIONS: Options = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
 
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
-_DECISION_OF_UNIT = "select * from decision where experiment = %s and unit = l.value limit 1"
+#: The lock makes erasing a unit and storing its outcomes wait for each other; others may take it, too.
+_DECISION_OF_UNIT = "select * from decision where experiment = %s and unit = l.value limit 1 for key share"
 
 _INSERT_FIRST_OUTCOMES = f"""
 insert into outcome ({", ".join(COLUMNS["outcome"])})

@@ -142,11 +142,10 @@ def _outcomes(session: Session, decisions: list[int]) -> KnownOutcomes:
 def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None) -> int:
     """Give parked outcomes to their units, which have been asked since; return their number.
 
-    If no other time is given, an event happened when it was told, which was before the unit was asked.
+    If no other time is given, an event happened when it was told: before the unit was asked, whatever clocks say.
     """
-    happened_at = "coalesce(p.happened_at, p.arrived_at)" if about.setup.outcome.is_events else "p.happened_at"
     query = (
-        f"select p.unit, p.key, p.value, {happened_at}, d.id, d.assigned_at from parked p join decision d "  # noqa: S608
+        "select p.unit, p.key, p.value, p.happened_at, p.arrived_at, d.id, d.assigned_at from parked p join decision d "
         "on d.experiment = p.experiment and d.unit = p.unit where p.experiment = ?"
     )
     if units is None:
@@ -155,12 +154,13 @@ def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None)
         rows = session.run(query + " and p.unit in (?*) order by d.id", about.id, sorted(units))
     if not rows:
         return 0
-    known = _outcomes(session, sorted({row[4] for row in rows}))
-    fresh: list[Added] = [
-        (decision, key, 0, value, happened, max(session.now, at))
-        for _, key, value, happened, decision, at in rows
-        if (decision, key) not in known
-    ]
+    known = _outcomes(session, sorted({row[5] for row in rows}))
+    fresh: list[Added] = []
+    for _, key, value, happened, told, decision, at in rows:
+        if happened is None and about.setup.outcome.is_events:
+            happened = min(told, at - 1)
+        if (decision, key) not in known:
+            fresh.append((decision, key, 0, value, happened, max(session.now, at)))
     insert(session, about.id, fresh)
     for unit, key, *_ in rows:
         session.run("delete from parked where experiment = ? and unit = ? and key = ?", about.id, unit, key)

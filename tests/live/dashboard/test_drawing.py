@@ -183,7 +183,7 @@ def test_what_cannot_be_read_yet_is_said_of_that_difference_alone(store, time):
     exp.ask_many([f"late {i}" for i in range(30)])
     first, *others = drawn(exp).lead
     assert first.startswith("B is higher than A")
-    assert others[-1].endswith("Until then, nothing on C or A can be read at every look.")
+    assert others[-1].endswith("Until then, it is not known which is higher: C or A.")
 
 
 def test_no_chart_is_empty_and_no_number_is_minus_nothing(store, time):

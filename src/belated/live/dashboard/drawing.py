@@ -147,11 +147,11 @@ def sentences(answer: LiveAnswer) -> list[str]:
     said += [f"Not known yet which is higher: {_listed(unknown)}."] if unknown else []
     if silent:
         what = (
-            "nothing"
+            "nothing can be read at every look"
             if len(silent) == len(differences)
-            else f"nothing on {_listed([_difference(a) for a, _ in silent])}"
+            else f"it is not known which is higher: {_listed([_difference(a) for a, _ in silent])}"
         )
-        said.append(f"{silent[0][1]} Until then, {what} can be read at every look.")
+        said.append(f"{silent[0][1]} Until then, {what}.")
     return said
 
 
