@@ -88,11 +88,12 @@ def test_answers_can_be_pickled_before_and_after_they_are_read():
 def test_a_one_sided_interval_below_50_percent_is_refused(interval):
     log = bl.Log(["A", "B"] * 40, [0, 1, 1, 0, 1] * 16, [[0.5, 0.5]] * 80)
     half = bl.estimate(log, interval=interval, level=0.5)
-    assert half.contrast("B", "A", alternative="greater").low == pytest.approx(half.contrast("B", "A").estimate, abs=0.01)
+    answer = half.contrast("B", "A", alternative="greater")
+    assert answer.low == pytest.approx(answer.estimate, abs=0.01)
     low = bl.estimate(log, interval=interval, level=0.2)
     assert low.contrast("B", "A").low < low.contrast("B", "A").high
     for ask in (low.contrast, low.lift):
-        with pytest.raises(bl.OptionError, match=r"`level` is 0\.2; a one-sided interval needs a level of at least 0\.5"):
+        with pytest.raises(bl.OptionError, match=r"`level` is 0\.2; a one-sided interval needs .* at least 0\.5"):
             ask("B", "A", alternative="less")
     with pytest.raises(bl.OptionError, match="one-sided"):
         low.arm("A").test(0, "greater")
