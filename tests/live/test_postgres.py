@@ -9,9 +9,10 @@ import pytest
 from engines import _parameter
 
 import belated as bl
-from belated.live import asking, postgres
+from belated.live import asking, postgres, telling
 from belated.live.asking import ask
 from belated.live.changing import Author, set_arm
+from belated.live.design import snapshot
 from belated.live.erasing import erase
 from belated.live.postgres import _LOCK, _prepare_plans
 from belated.live.records import Tell
@@ -164,6 +165,30 @@ def test_an_event_that_is_told_while_its_unit_is_erased_is_parked(place):
         assert [each.status for each in told.result(60)] == ["parked", "parked"]
     assert exp.status().told == 1
     assert exp._store.verify().clean
+
+
+def test_a_unit_that_is_erased_while_its_parked_event_is_adopted_keeps_no_key(place, monkeypatch):
+    exp, other = place.create(outcome=bl.live.events("1h", "count")), place.open()
+    exp.tell("x", key="order 1")
+    with monkeypatch.context() as patched:
+        patched.setattr(asking, "adopt", lambda *_: 0)  # as if it had been parked while the unit was asked
+        exp.ask("x")
+    known = telling._outcomes
+    with ThreadPoolExecutor(1) as pool:
+        erased = []
+
+        def meanwhile(*given):
+            erased.append(pool.submit(exp.erase, "x"))
+            time.sleep(0.2)
+            return known(*given)
+
+        monkeypatch.setattr(telling, "_outcomes", meanwhile)
+        with other.storage.writing() as session:
+            assert telling.adopt(session, snapshot(session, "button")) == 1
+        assert erased[0].result(60)
+    with exp._store.storage.reading() as session:
+        assert session.run("select count(*), max(length(key)) from outcome") == [(1, 16)]
+        assert session.run("select count(*) from parked") == [(0,)]
 
 
 def test_a_change_that_waited_for_another_is_noted_after_it(place):

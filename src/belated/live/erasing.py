@@ -14,17 +14,17 @@ def erase(session: Session, name: str, unit: str) -> bool:
     """Forget a unit; return whether there was anything to forget."""
     about = snapshot(session, name)
     rows = session.run("select id, assigned_at from decision where experiment = ? and unit = ?", about.id, unit)
-    parked = session.run(
-        "delete from parked where experiment = ? and unit = ? returning key, arrived_at", about.id, unit
-    )
-    erased_at = max([session.now, *(at for _, at in (*rows, *parked))])  # also after a clock was set back
-    if rows:
+    if rows:  # first of all: from here on, whoever stores its outcomes waits
         decision = rows[0][0]
         session.run("update decision set unit = ? where id = ?", _TOMBSTONE + secrets.token_hex(16), decision)
         keys = session.run("select distinct key from outcome where decision = ? and key <> ''", decision)
         for (key,) in keys:  # an order's number may name a person, too
             new = secrets.token_hex(8)
             session.run("update outcome set key = ? where decision = ? and key = ?", new, decision, key)
+    parked = session.run(
+        "delete from parked where experiment = ? and unit = ? returning key, arrived_at", about.id, unit
+    )
+    erased_at = max([session.now, *(at for _, at in (*rows, *parked))])  # also after a clock was set back
     digest = erased_digest(about.salt, unit)
     session.run(
         "insert into erasure (experiment, digest, erased_at) values (?, ?, ?) "

@@ -152,6 +152,9 @@ def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None)
         rows = session.run(query + " order by d.id", about.id)
     else:
         rows = session.run(query + " and p.unit in (?*) order by d.id", about.id, sorted(units))
+    # a unit may have been erased since; from now on, erasing it waits
+    there = _decisions(session, about.id, sorted({row[0] for row in rows})) if rows else {}
+    rows = [row for row in rows if row[0] in there]
     if not rows:
         return 0
     known = _outcomes(session, sorted({row[5] for row in rows}))
