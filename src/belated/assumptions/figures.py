@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.assumptions.checks.check import LIGHTS
 from belated.assumptions.missing import Size
-from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in
+from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in, write_ticks
 from belated.base.tables import RANGES, shown_limit
 from belated.base.text import Unit, in_unit, percent
 
@@ -96,7 +96,7 @@ def sensitivity_figure(curves: Curves) -> Figure:
     ticks = [g for g in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 10000) if g <= last]
     left.set_xticks(ticks if last <= 20 else ticks[::2])
     left.set_xticks([], minor=True)
-    left.xaxis.set_major_formatter(lambda x, _: f"{x:,.4g}")
+    write_ticks(left.xaxis, 4)
     left.set_xlim(1, last)
     _bands(right, shift, "delta", curves)
     deviation = f" (1 sd = {in_unit(float(f'{sd:.3g}'), of_shift)})" if sd > 0 else ""

@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -246,7 +247,7 @@ def scale_moments(figure: Figure, axes: Axes, moments: Sequence[object]) -> None
     if isinstance(moments[0], np.datetime64):
         figure.autofmt_xdate()
     else:
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+        write_ticks(axes.xaxis, 10)
 
 
 def safe_label(label: object, longest: int = 60) -> str:
@@ -286,13 +287,21 @@ def drawable(values: ArrayLike) -> Array:
     return array
 
 
+def write_ticks(axis: Axis, digits: int, factor: float = 1, sign: str = "") -> None:
+    """Write an axis's ticks in full, as factor * value and a sign; a figure with them can be pickled."""
+    axis.set_major_formatter(partial(_written, digits=digits, factor=factor, sign=sign))
+
+
+def _written(value: float, _place: int | None, digits: int, factor: float, sign: str) -> str:
+    return f"{factor * value:,.{digits}g}{sign}"
+
+
 def scale_in(axis: Axis, unit: Unit) -> None:
     """Write an axis's ticks in a unit, in full; an axis of points is called so."""
     if unit == "number":
-        axis.set_major_formatter(lambda value, _: f"{value:,.12g}")
+        write_ticks(axis, 12)
     else:
-        sign = "%" if unit == "percent" else ""
-        axis.set_major_formatter(lambda value, _: f"{100 * value:,.6g}{sign}")
+        write_ticks(axis, 6, 100, "%" if unit == "percent" else "")
     if unit == "points":
         axis.set_label_text("points", fontsize=9, color=INK)
 
@@ -307,7 +316,7 @@ def scale_across(axes: Axes, ticks: list[float]) -> None:
     axes.set_xlim(*back([first - reach, last + reach]))
     axes.set_xticks(_apart([ticks[-1], *ticks], forward, last - first, 0.14))
     axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+    write_ticks(axes.xaxis, 10)
 
 
 def scale_up(axes: Axes, points: Array, ideal: float | None, bars: Array) -> None:
@@ -338,7 +347,7 @@ def scale_up(axes: Axes, points: Array, ideal: float | None, bars: Array) -> Non
             steps = np.ravel(np.outer(steps, (1, 0.5, 0.2)))
             multiples = [np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step for step in steps]
             candidates, note = [ideal, *np.concatenate(multiples).tolist()], f"log scale about {ideal:.4g}"
-            forward, back = lambda v: np.arcsinh((np.asarray(v) - ideal) / unit), lambda v: ideal + unit * np.sinh(v)
+            forward, back = partial(_drawn_together, ideal, unit), partial(_drawn_apart, ideal, unit)
     bottom, top = map(float, forward([low, high]))
     reach = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
     axes.set_ylim(*back([bottom - reach, top + reach]))
@@ -346,8 +355,16 @@ def scale_up(axes: Axes, points: Array, ideal: float | None, bars: Array) -> Non
         axes.set_yscale("log") if ideal is None else axes.set_yscale("function", functions=(forward, back))
         axes.set_yticks([], minor=True)
         axes.set_yticks(_apart([c for c in candidates if low <= c <= high], forward, top - bottom, 0.11))
-        axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.6g}")
+        write_ticks(axes.yaxis, 6)
         axes.set_title(note, loc="right", fontsize=8, color=GREY)
+
+
+def _drawn_together(ideal: float, unit: float, values: ArrayLike) -> Array:
+    return np.arcsinh((np.asarray(values) - ideal) / unit)
+
+
+def _drawn_apart(ideal: float, unit: float, values: ArrayLike) -> Array:
+    return ideal + unit * np.sinh(values)
 
 
 def _apart(candidates: list[float], forward: _Scale, span: float, gap: float) -> list[float]:

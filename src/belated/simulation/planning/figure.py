@@ -19,6 +19,7 @@ from belated.base.figures import (
     scale_across,
     scale_in,
     scale_up,
+    write_ticks,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def plan_figure(plan: Plan) -> Figure:
         aside.set_ylim(0, 1.08 * float(data["needed"].max()))
         aside.grid(axis="x", color=FAINT, linewidth=0.7)
         aside.locator_params(nbins=5)
-        aside.xaxis.set_major_formatter(lambda v, _: f"{v:,.10g}")
-        aside.yaxis.set_major_formatter(lambda v, _: f"{v:,.10g}")
+        write_ticks(aside.xaxis, 10)
+        write_ticks(aside.yaxis, 10)
         aside.set_xlabel(safe_label("steps of waiting after the last assignment"), color=INK, fontsize=9)
     return figure
