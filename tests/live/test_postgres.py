@@ -191,6 +191,20 @@ def test_a_unit_that_is_erased_while_its_parked_event_is_adopted_keeps_no_key(pl
         assert session.run("select count(*) from parked") == [(0,)]
 
 
+def test_a_unit_that_is_asked_while_its_parked_event_is_erased_is_erased_too(place):
+    exp, other = place.create(outcome=bl.live.events("1h", "count")), place.open()
+    exp.tell("x", key="order 1")
+    with ThreadPoolExecutor(1) as pool:
+        with other.storage.writing() as session:
+            ask(session, "button", ["x"])
+            erased = pool.submit(exp.erase, "x")
+            time.sleep(0.2)
+        assert erased.result(60)
+    with exp._store.storage.reading() as session:
+        assert session.run("select count(*), max(length(key)) from outcome") == [(1, 16)]
+        assert session.run("select count(*) from decision where unit = 'x'") == [(0,)]
+
+
 def test_a_change_that_waited_for_another_is_noted_after_it(place):
     """Its transaction may have begun before that of the other, and have the lower number."""
     exp = place.create(arms=["A", "B", "C"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from belated.base.columns import Row
 from belated.live.design import TOMBSTONE as _TOMBSTONE
 from belated.live.design import snapshot
 from belated.live.draws import erased_digest
@@ -13,25 +14,31 @@ from belated.live.storage import Session
 def erase(session: Session, name: str, unit: str) -> bool:
     """Forget a unit; return whether there was anything to forget."""
     about = snapshot(session, name)
-    rows = session.run("select id, assigned_at from decision where experiment = ? and unit = ?", about.id, unit)
-    if rows:  # first of all: from here on, whoever stores its outcomes waits
-        decision = rows[0][0]
-        session.run("update decision set unit = ? where id = ?", _TOMBSTONE + secrets.token_hex(16), decision)
-        keys = session.run("select distinct key from outcome where decision = ? and key <> ''", decision)
-        for (key,) in keys:  # an order's number may name a person, too
-            new = secrets.token_hex(8)
-            session.run("update outcome set key = ? where decision = ? and key = ?", new, decision, key)
+    decided = _forget_decision(session, about.id, unit)
     parked = session.run(
         "delete from parked where experiment = ? and unit = ? returning key, arrived_at", about.id, unit
     )
-    erased_at = max([session.now, *(at for _, at in (*rows, *parked))])  # also after a clock was set back
+    decided = decided or _forget_decision(session, about.id, unit)  # it may have been asked while this waited
+    erased_at = max([session.now, *(at for _, at in (*decided, *parked))])  # also after a clock was set back
     digest = erased_digest(about.salt, unit)
     session.run(
         "insert into erasure (experiment, digest, erased_at) values (?, ?, ?) "
         "on conflict (experiment, digest) do update set erased_at = excluded.erased_at",
         about.id, digest, erased_at,
     )  # fmt: skip
-    return bool(rows or parked)
+    return bool(decided or parked)
+
+
+def _forget_decision(session: Session, experiment: int, unit: str) -> list[Row]:
+    """Give a unit's decision and its keys random names; return its number and time, if there is one."""
+    rows = session.run("select id, assigned_at from decision where experiment = ? and unit = ?", experiment, unit)
+    for decision, _ in rows:  # once it is locked, whoever stores its outcomes waits
+        session.run("update decision set unit = ? where id = ?", _TOMBSTONE + secrets.token_hex(16), decision)
+        keys = session.run("select distinct key from outcome where decision = ? and key <> ''", decision)
+        for (key,) in keys:  # an order's number may name a person, too
+            new = secrets.token_hex(8)
+            session.run("update outcome set key = ? where decision = ? and key = ?", new, decision, key)
+    return rows
 
 
 def is_tombstone(unit: str) -> bool:

@@ -59,6 +59,7 @@ class Session(ABC):
         """Return, for each unit that has a decision, its position among the units, from 0, and columns of table `d`.
 
         It looks each unit up in the index, even if the engine's statistics say that the experiment has few decisions.
+        Until the transaction ends, nobody else can rename these units.
         """
 
     @abstractmethod
