@@ -200,6 +200,18 @@ def test_probabilities_whose_powers_vanish_are_compared():
     assert swings[1].terms == pytest.approx(swings[0].terms)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 1 / 3, 0.5])
+@pytest.mark.parametrize("known", ["all", "chosen"])
+def test_rounding_of_a_fixed_split_does_not_follow_outcomes_that_rise_with_time(share, known):
+    rng = np.random.default_rng(1)
+    code = (rng.random(5000) > share).astype(int)
+    outcome = (rng.random(5000) < np.linspace(0.1, 0.6, 5000)).astype(float)
+    weight = np.array([share, 1 - share]) * rng.uniform(0.5, 2, (5000, 1))
+    p = weight / weight.sum(axis=1, keepdims=True)  # the same in every row, but for rounding
+    swings = contexts.swings(glimpse(bl.Log(code, outcome, p if known == "all" else p[np.arange(5000), code])))
+    assert (swings.z, swings.terms) == (0.0, 0.0)
+
+
 # ---------------------------------------------------------------- logs with segments
 
 

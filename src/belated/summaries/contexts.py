@@ -46,7 +46,7 @@ _EXPECTED_SHARE = 0.4
 #: Rows before a row whose average its probability is held against.
 _ROWS_BEFORE = 8
 
-#: Probabilities that differ by less are the same, but for rounding.
+#: Probabilities that differ by less, or by less than this share, are the same, but for rounding.
 _TOLERANCE = 1e-9
 
 #: What sums must show: standard errors, and as how many equal terms.
@@ -315,12 +315,15 @@ def _terms(glimpse: Glimpse, rows: Array, path: Array, arm: int, whole: Array) -
     p = (glimpse.p[:, arm] if glimpse.p.ndim == 2 else glimpse.p)[path]
     place = np.searchsorted(path, rows)
     start = np.maximum(np.searchsorted(whole[path], whole[rows]), place - _ROWS_BEFORE)
-    total = np.concatenate([[0.0], np.cumsum(p)])
-    with np.errstate(invalid="ignore"):
-        above = p[place] - (total[place] - total[start]) / (place - start)
+    total = np.zeros(len(place))  # of few rows: differences of long sums would follow their rounding, which is no noise
+    for rows_before in range(1, _ROWS_BEFORE + 1):
+        known = place - rows_before >= start
+        total[known] += p[place[known] - rows_before]
+    above = p[place] - total / np.maximum(place - start, 1)
+    above[(place == start) | (np.abs(above) <= _TOLERANCE * p[place])] = 0.0
     y, weight = glimpse.outcome[rows], 1 / np.sqrt(p[place])
     use = np.isfinite(y)
-    y, weight, above = y[use], weight[use], np.where(np.isnan(above), 0.0, above)[use]
+    y, weight, above = y[use], weight[use], above[use]
     if len(y) < 2:
         return np.zeros(0)
     y = y - y[0]
