@@ -103,6 +103,13 @@ def test_what_differs_only_by_itself_is_not_said_to_differ():
             assert (name.replace(" - ", " minus ") in words) is not simultaneous
 
 
+def test_an_arms_name_is_written_as_it_is_where_it_begins_a_sentence():
+    report = sample_report(tuple("abcdefghijkl"), [1.0] * 11 + [1.4], rows=600)
+    report = replace(report, contrasts=report.estimate.contrasts("a"))
+    (sentence,) = (sentence for sentence in answer(report) if "compared at once" in sentence)
+    assert re.match("[a-l] minus a", sentence)
+
+
 def test_no_arm_of_many_equal_ones_is_said_to_differ_more_often_than_promised():
     runs, said = 30, 0
     for seed in range(runs):

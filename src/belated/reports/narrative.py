@@ -110,10 +110,10 @@ def _differences(report: Report) -> list[str]:
         sentences[-1] += f" There are {count(len(apart) - len(shown), 'more clear difference')} in the table."
     if alone:
         these = [f"{_say(report, arm)} minus {_say(report, other)}" for _, arm, other in alone]
-        few = _joined(these) if len(these) <= _MOST_SENTENCES else count(len(these), "difference")
+        few = _joined(these) if len(these) <= _MOST_SENTENCES else upper(count(len(these), "difference"))
         own = "its own interval excludes" if len(alone) == 1 else "their own intervals exclude"
         at_once = f"when all {len(known)} differences are compared at once"
-        sentences.append(f"{upper(few)}: {own} 0, but not {at_once}.")
+        sentences.append(f"{few}: {own} 0, but not {at_once}.")
     if len(known) == 1 and alike:
         sentences.append(_alike(report, *alike[0]))
     elif len(alike) > _MOST_SENTENCES:
