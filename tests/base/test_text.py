@@ -102,6 +102,9 @@ def test_cells():
     [
         (1234.0, "1,234"),
         (0.123456, "0.1235"),
+        (1234.4, "1,234"),
+        (9999.6, "10,000"),
+        (-12345.6, "-12,346"),
         (1e15, "1e+15"),
         (math.inf, "∞"),
         (np.datetime64("NaT", "s"), "–"),
@@ -123,6 +126,8 @@ def test_an_estimate_is_within_a_twentieth_of_its_standard_error(value, error):
 
 def test_estimates_without_a_standard_error():
     assert text.estimate_text(1.23456789, None) == "1.23457"
+    assert text.estimate_text(210225.4, None) == "210,225"
+    assert text.estimate_text(2512345.6, None) == "2,512,346"
     assert text.estimate_text(None, 1.0) == "–"
     assert text.estimate_text(-math.inf, 1.0) == "-∞"
 
@@ -184,6 +189,7 @@ def test_values_in_their_units():
     shown = [text.in_unit(value, unit) for unit in ("number", "percent", "points") for value in (0.0, 0.01, 0.125)]
     assert shown == ["0", "0.01", "0.125", "0", "1%", "12.5%", "0", "1 point", "12.5 points"]
     assert text.in_unit(math.inf, "points") == "∞"
+    assert [text.in_unit(value, "number") for value in (-1234.0, 20_000.0, 1e-5)] == ["-1,234", "20,000", "1e-05"]
     assert text.with_unit("–", "points") == "–"
 
 

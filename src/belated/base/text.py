@@ -240,7 +240,12 @@ def number_text(value: object) -> str:
         return NOTHING
     if math.isinf(number):
         return "∞" if number > 0 else "-∞"
-    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else _in_full(number, 4)
+
+
+def _in_full(number: float, digits: int) -> str:
+    """Return a number with so many significant digits, or all those before its decimal point if they are more."""
+    return f"{number:,.0f}" if 10**digits - 0.5 <= abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
 def estimate_text(value: object, std_error: object, unit: Unit = "number") -> str:
@@ -252,7 +257,7 @@ def estimate_text(value: object, std_error: object, unit: Unit = "number") -> st
     sign = "%" if unit == "percent" else ""
     decimals = 1 - math.floor(math.log10(error)) if 0 < error < math.inf else 13
     if decimals > 12 or abs(number) >= 1e15 or error < abs(number) * 1e-13:
-        return f"{number:.6g}{sign}"
+        return f"{_in_full(number, 6)}{sign}"
     return f"{round(number, decimals) + 0.0:,.{max(decimals, 0)}f}{sign}"
 
 
@@ -264,10 +269,10 @@ def with_unit(text: str, unit: Unit) -> str:
 def in_unit(value: float, unit: Unit) -> str:
     """Return a value that has no standard error in a unit: 0.1 is "0.1", "10%" or "10 points"; 0 is 0 in all."""
     if unit == "number" or not value or not math.isfinite(value):
-        return f"{value:.4g}" if math.isfinite(value) else number_text(value)
+        return _in_full(value, 4) if math.isfinite(value) else number_text(value)
     if unit == "percent":
-        return f"{100 * value:.4g}%"
-    return f"{100 * value:.4g} point{'' if abs(100 * value) == 1 else 's'}"
+        return f"{_in_full(100 * value, 4)}%"
+    return f"{_in_full(100 * value, 4)} point{'' if abs(100 * value) == 1 else 's'}"
 
 
 def change_text(value: object, error: object) -> str:
