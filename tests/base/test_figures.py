@@ -148,6 +148,31 @@ def test_a_figure_needs_a_name(path):
         figures.figure_files(path)
 
 
+@pytest.mark.parametrize("known", [1, 60])
+def test_times_of_a_day_have_their_date_and_no_others_are_shown(known):
+    moments = list(np.datetime64("2026-01-05T10:00:00") + np.arange(60) * np.timedelta64(60, "s"))
+    figure, (axes,) = figures.new_figure(None)
+    estimate = np.where(np.arange(60) < 60 - known, math.nan, 1.0)
+    axes.plot([figures.moment_to_draw(moment) for moment in moments], estimate)
+    figures.scale_moments(figure, axes, moments)
+    figure.draw_without_rendering()
+    shown = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert "2026-01-05 10:10" in shown
+    assert len(shown) < 10
+    assert np.ptp(axes.get_xlim()) < 2 / 24
+
+
+@pytest.mark.parametrize(
+    ("moment", "tick"), [(5, "5"), (np.datetime64("2026-01-05T10:00:00"), "2026-01-05 10:00:00")], ids=["step", "time"]
+)
+def test_the_tick_of_a_single_moment_is_that_moment(moment, tick):
+    figure, (axes,) = figures.new_figure(None)
+    axes.plot([figures.moment_to_draw(moment)], [1.0], "o")
+    figures.scale_moments(figure, axes, [moment])
+    figure.draw_without_rendering()
+    assert [label.get_text() for label in axes.get_xticklabels()] == [tick]
+
+
 def test_labels_that_the_font_lacks_stay_different():
     assert figures.safe_labels(["漢", "字", "plain", "漢"], 22) == ["□ (1)", "□ (2)", "plain", "□ (1)"]
 

@@ -36,6 +36,14 @@ def test_a_band_of_one_look_is_drawn():
     np.testing.assert_allclose(line, [[158, track.low[-1]], [158, track.high[-1]]])
 
 
+def test_lines_do_not_strike_the_legend_out():
+    log = bl.Log(["A", "B"] * 3, [0.0, 1.0] * 3, np.full(6, 0.5))
+    (axes,) = bl.sequence(log).plot("B", "A").axes
+    frame = axes.get_legend().get_frame()
+    assert frame.get_visible()
+    assert frame.get_facecolor() == (1, 1, 1, 0.85)
+
+
 def test_a_mean_far_from_0_is_drawn_without_it():
     rng = np.random.default_rng(0)
     for mean, has_0 in ((1.0, True), (1e8, False)):

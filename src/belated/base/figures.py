@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError, OptionError
 from belated.base.files import write_whole
-from belated.base.text import Unit, is_mark, one_line, printable, shorten_all
+from belated.base.text import Unit, is_mark, number_text, one_line, printable, shorten_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -242,12 +242,28 @@ def moment_to_draw(moment: object) -> Any:  # matplotlib's types know no datetim
 
 def scale_moments(figure: Figure, axes: Axes, moments: Sequence[object]) -> None:
     """Write the x axis's ticks as moments."""
+    first, last = (moment_to_draw(moments[k]) for k in (0, -1))
     axes.margins(x=0.01)
     axes.set_xlabel("as of", fontsize=9, color=INK)
     if isinstance(moments[0], np.datetime64):
         figure.autofmt_xdate()
+        _write_dates(axes.xaxis)
     else:
         write_ticks(axes.xaxis, 10)
+    if not axes.dataLim.width > 0:  # one moment is drawn, around which matplotlib shows years
+        if first < last:
+            axes.set_xlim(first, last + 0.02 * (last - first))
+        else:
+            axes.set_xticks([last], [number_text(moments[-1])])
+
+
+def _write_dates(axis: Axis) -> None:
+    """Write an axis's ticks as dates, or as dates with times where they are hours apart."""
+    from matplotlib.dates import HOURS_PER_DAY, MINUTES_PER_DAY, AutoDateFormatter
+
+    formatter = AutoDateFormatter(axis.get_major_locator())  # type: ignore[no-untyped-call]
+    formatter.scaled |= dict.fromkeys((1 / HOURS_PER_DAY, 1 / MINUTES_PER_DAY), "%Y-%m-%d %H:%M")
+    axis.set_major_formatter(formatter)
 
 
 def safe_label(label: object, longest: int = 60) -> str:

@@ -70,5 +70,5 @@ def band(track: Track) -> Figure:
     axes.set_ylim(bottom, top)
     plots.scale_in(axes.yaxis, track.unit)
     plots.scale_moments(figure, axes, track.moments)
-    axes.legend(frameon=False, fontsize=8.5, loc="best")
+    axes.legend(facecolor="white", edgecolor="none", framealpha=0.85, fontsize=8.5, loc="best")
     return figure
