@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,17 @@ def test_what_goes_wrong_is_one_sentence_and_a_code(error, code, words, capsys):
         raise error
     assert left.value.exit_code == code
     assert capsys.readouterr() == ("", words)
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_sentences_without_the_line_of_code_that_gave_them(capsys):
+    shown = warnings.showwarning
+    with sentences():
+        warnings.warn("One arm is alone.", bl.BelatedWarning, stacklevel=1)
+    assert capsys.readouterr() == ("", "Warning: One arm is alone.\n")
+    with pytest.warns(RuntimeWarning, match="of another library"), sentences():
+        warnings.warn("of another library", RuntimeWarning, stacklevel=1)
+    assert warnings.showwarning is shown
 
 
 def test_a_mistake_of_ours_is_not_hidden():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import typer
 
 from belated.base.checks import one_of
-from belated.base.errors import BelatedError
+from belated.base.errors import BelatedError, BelatedWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,19 +94,34 @@ def write_plot(path: Path | None, draw: Callable[[], Figure], title: str) -> Non
         save(draw(), path, title)
 
 
-# ---------------------------------------------------------------- errors
+# ---------------------------------------------------------------- errors and warnings
+
+
+@contextmanager
+def warned() -> Iterator[None]:
+    """Show warnings of this library as sentences on stderr, without the line of code that gave them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = partial(_say, warnings.showwarning)
+        yield
+
+
+def _say(others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **to: Any) -> None:
+    if issubclass(category, BelatedWarning):
+        typer.echo(f"Warning: {message}", err=True)
+    else:
+        others(message, category, *place, **to)
 
 
 @contextmanager
 def sentences(show_argument: Callable[[str, str], str] | None = None) -> Iterator[None]:
-    """Turn errors into one sentence on stderr and exit code 2; Ctrl-C into exit code 130.
+    """Turn errors into one sentence on stderr and exit code 2, warnings into sentences; Ctrl-C into exit code 130.
 
     `show_argument` shows an argument's name and value as the command's option.
     """
     import numpy as np
 
     try:
-        with np.errstate(all="ignore"):  # overflow shows as NaN or infinity in results, not as a warning
+        with warned(), np.errstate(all="ignore"):  # overflow shows as NaN or infinity in results, not as a warning
             yield
     except BelatedError as error:
         sentence = str(error) if show_argument is None else error.worded(show_argument)
