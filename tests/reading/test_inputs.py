@@ -56,6 +56,14 @@ def test_dataframes_that_mix_types(column, value):
     assert error.row == WITH_OUTCOME
 
 
+def test_dataframes_without_column_names_that_mix_types():
+    roles = {"arm": "0", "outcome": "1", "propensity": "2"}
+    for value, words in (("x", "'x'; it must be of type float"), (2**70, "whole numbers must fit 64 bits")):
+        outcome = [1.0, 2.0, value] if value == "x" else [1, 2, value]
+        frame = pd.DataFrame({0: ["A", "B", "A"], 1: pd.Series(outcome, dtype=object), 2: 0.5})
+        refused(f"Column '1' in row 2 is .*{words}", frame, **roles)
+
+
 @pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(40, 2)])
 def test_numbers_that_the_engine_does_not_know(kind):
     table = DRAWN.wide()

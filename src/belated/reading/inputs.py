@@ -186,7 +186,7 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
     try:
         return _plain(whole.to_arrow())
     except (pa.ArrowException, TypeError, OverflowError) as error:
-        changed = [series for series in (_as_floats(whole[name]) for name in whole.columns) if series is not None]
+        changed = [series for series in (_as_floats(column) for column in whole.iter_columns()) if series is not None]
         if not changed:
             raise _mixed(whole, error) from None
         return arrow_table(whole.with_columns(*changed).to_native(), role)
@@ -232,14 +232,15 @@ def _plain(table: pa.Table) -> pa.Table:
 def _mixed(frame: NarwhalsFrame, error: BaseException) -> LogError:
     """Return which value of a dataframe's column is unlike the others, or too large."""
     if isinstance(error, OverflowError):
-        for column in frame.columns:
-            for row, value in enumerate(frame[column].to_list()):
+        for column in frame.iter_columns():
+            for row, value in enumerate(column.to_list()):
                 if isinstance(value, int) and not -(2**63) <= value < 2**64:
-                    large = f"Column {shown(column)} in row {row} is {shown(value)}; whole numbers must fit 64 bits."
-                    return LogError(large, row=row)
+                    place = f"Column {shown(str(column.name))} in row {row}"
+                    return LogError(f"{place} is {shown(value)}; whole numbers must fit 64 bits.", row=row)
     failed = re.search(r"Conversion failed for column (.*) with type", str(error), re.DOTALL)
-    if failed is not None and failed[1] in frame.columns:
-        values = [(row, value) for row, value in enumerate(frame[failed[1]].to_list()) if not is_missing(value)]
+    failing = {str(column.name): column for column in frame.iter_columns()}.get("" if failed is None else failed[1])
+    if failed is not None and failing is not None:
+        values = [(row, value) for row, value in enumerate(failing.to_list()) if not is_missing(value)]
         types = Counter(type(value) for _, value in values).most_common(2)
         usual = types[0][0]
         if len(types) == 1:
