@@ -89,7 +89,7 @@ def test_printed_sequences_say_which_rows_count():
     log = columns().log(2.0, "indicator")
     text = str(bl.sequence(log))
     assert "open; tested at 100 looks" in text
-    assert "asymptotic, checked by simulation at looks" in text
+    assert "asymptotic: that it holds was checked by simulation, not proved." in text
     assert "closed  open  events" in text
     assert "Only rows whose window of 1 step has closed count." in str(bl.sequence(log.closed()))
     assert bl.sequence(bl.Log([0, 1], [1.0, 0.0], "uniform")).basis is None

@@ -504,8 +504,8 @@ class MaturingSequence(LookedSequence):
     def basis(self) -> str | None:
         """Which rows count, and in what sense the sequence holds."""
         return (
-            "Rows whose window is open count for the ages they have reached. The sequence is asymptotic, checked by "
-            "simulation at looks."
+            "Rows whose window is open count for the ages they have reached. The sequence is asymptotic: that it holds "
+            "was checked by simulation, not proved."
         )
 
     def _title(self) -> str:
