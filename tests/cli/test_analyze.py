@@ -273,10 +273,16 @@ def test_segments_that_cannot_be(call, sent, options, words):
         ("DE:A=0.5,other:B", "must sum to 1"),
         ("UK:A", "There is no segment 'UK'; the segments are 'DE', 'other'."),
         ("UK:A=1", "There is no arm 'UK:A'"),
-        ("greeedy", "or be 'greedy'"),
+        ("greeedy", "or be 'greedy'."),
     ],
 )
 def test_policies_by_segment_that_cannot_be(call, sent, policy, words):
     done = call("analyze", sent, "--segment", "country", "--policy", policy)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+def test_a_policy_by_segment_needs_segments(call, sent):
+    done = call("analyze", sent, "--policy", "DE:A,other:B")
+    assert done.exit_code == 2
+    assert done.stderr.endswith("a policy by segment needs the segments: name them with --segment.\n")

@@ -273,7 +273,9 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
         return text
     wanted = "it must give each arm a probability, such as A=0.2,B=0.8"
     if text and "=" not in text:
-        raise OptionError(f"{argument('policy')} is {one_line(repr(text))}; {wanted}, or be 'greedy'.")
+        by_segment = f"; a policy by segment needs the segments: name them with {argument('segment')}"
+        hint = by_segment if ":" in text else ""
+        raise OptionError(f"{argument('policy')} is {one_line(repr(text))}; {wanted}, or be 'greedy'{hint}.")
     by_text = {str(arm): arm for arm in arms}
     policy: dict[Label, float] = {}
     rest = text
