@@ -89,6 +89,18 @@ def test_a_command_line_that_cannot_be_is_one_sentence(arguments, words, monkeyp
     assert sentence.endswith((".", "?"))
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--level", "95%"), ("--cap", "0,5"), ("--target", "1.5"), ("--target", "1e3")]
+)
+def test_what_is_no_number_is_shown(option, value, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["belated", "analyze", "x.csv", option, value])
+    with pytest.raises(SystemExit):
+        run()
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert option in sentence
+    assert repr(value) in sentence
+
+
 def test_the_exit_code_of_a_command_is_the_programs(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["belated", "study", "/nowhere/x.toml"])
     with pytest.raises(SystemExit) as left:

@@ -126,6 +126,7 @@ def analyze(  # noqa: PLR0913
         tuple[float, float] | None,
         typer.Option(
             help="For --sequential: the smallest and largest possible outcome, such as 0 500.",
+            metavar="<low high>",
             rich_help_panel=QUESTIONS,
         ),
     ] = None,

@@ -58,11 +58,15 @@ def _options(words: tuple[str, ...]) -> Callable[[str, str], str]:
             for parameter in command.params:
                 option = max(parameter.opts, key=len)
                 if wanted in (parameter.name, option.strip("-").replace("-", "_")):
-                    shown = option if option.startswith("-") else option.upper()
+                    shown = _as_typed(option)
                     return f"{shown} {shlex.quote(value)}" if value else f"{shown}{bracket}{place}"
         return f"`{name}{bracket}{place}={value}`" if value else f"`{name}{bracket}{place}`"
 
     return show
+
+
+def _as_typed(parameter: str) -> str:
+    return parameter if parameter.startswith("-") else parameter.upper()
 
 
 def _version(wanted: bool) -> None:
@@ -111,6 +115,16 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     return built
 
 
+def _usage(error: Any) -> str:
+    """Return what is wrong with a command line, with the value that is no number: Typer leaves it out."""
+    details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    wanted = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
+    kind = wanted.get(details[0]["type"]) if details else None
+    if kind is None:
+        return str(error.format_message())
+    return f"{_as_typed(max(error.param.opts, key=len))} is {details[0]['input']!r}; it must be {kind}."
+
+
 class _Remarks:
     """Stderr, where what cannot be written is left out: a full disk keeps a remark from its reader, not the result."""
 
@@ -145,7 +159,7 @@ def run() -> None:
     except _UsageError as error:
         from belated.base.text import masked
 
-        sentence = masked(error.format_message()) if sys.argv[1:] else ""
+        sentence = masked(_usage(error)) if sys.argv[1:] else ""
         if not sentence:  # nothing was asked
             error.show()
         else:
