@@ -133,6 +133,27 @@ def test_times_are_in_utc():
     assert zone == ("UTC",)
 
 
+NOTEBOOK = """
+import sys
+from types import ModuleType, SimpleNamespace
+
+sys.modules["IPython"] = shell = ModuleType("IPython")
+shell.get_ipython = lambda: SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["ipywidgets"] = None
+import pyarrow as pa
+
+import belated as bl
+
+table = pa.table({"arm": ["A", "B"] * 9, "outcome": [0.0, 1.0, 2.0] * 6})
+print(bl.estimate(bl.read(table, propensity="uniform"), "mean").values.tolist())
+"""
+
+
+def test_a_notebook_without_ipywidgets():
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[1.0, 1.0]\n"), done.stderr
+
+
 def test_quotes_in_sql():
     text = "it's"
     assert connect().con.execute(f"SELECT '{sql_text(text)}'").fetchone() == (text,)

@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
@@ -272,13 +273,16 @@ class Connection:
 
 def connect() -> Connection:
     """Return a new embedded engine."""
+    import duckdb
+
     connection = Connection()
     connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
     spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
     connection.raw_sql(f"SET temp_directory = '{sql_text(str(spill))}'")
     connection.raw_sql("SET TimeZone = 'UTC'")
-    connection.raw_sql("SET enable_progress_bar = true")  # `base.progress` asks for it and shows it
-    connection.raw_sql("SET enable_progress_bar_print = false")
+    with suppress(duckdb.InvalidInputException):  # in notebooks the engine has progress only if ipywidgets is installed
+        connection.raw_sql("SET enable_progress_bar = true")  # `base.progress` asks for it and shows it
+        connection.raw_sql("SET enable_progress_bar_print = false")
     connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file downloads nothing
     connection.raw_sql("SET autoload_known_extensions = false")  # nor does it load extensions that are installed
     return connection
