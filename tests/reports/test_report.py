@@ -30,6 +30,14 @@ def test_the_main_contrast():
     assert sample_report(arriving={1: 0}).main is None
 
 
+@pytest.mark.parametrize("means", [(1, 2, 3), (3, 2, 1)])
+def test_the_main_contrast_has_the_direction_of_the_contrasts_that_are_shown(means):
+    report = sample_report(tuple("ABC"), means)
+    report = replace(report, baseline=None, contrasts=report.estimate.contrasts())
+    assert report.main in report.pairs
+    assert set(report.main) == {report.estimate.arms[k] for k in report.ranked[:2]}
+
+
 def test_the_pairs_are_those_of_the_contrasts():
     report = sample_report(tuple("ABC"), (1, 2, 3))
     assert report.pairs == [("B", "A"), ("C", "A")]

@@ -165,12 +165,18 @@ class Report:
 
     @cached_property
     def main(self) -> tuple[Label, Label] | None:
-        """The contrast that matters most: of the highest arm with the baseline, or with the next."""
+        """The contrast that matters most: of the highest arm with the baseline, or with the next.
+
+        It has the direction in which the report shows it.
+        """
         arms = [self.estimate.arms[k] for k in self.ranked]
         if self.baseline is not None:
             arms = [arm for arm in arms if arm != self.baseline]
             return (arms[0], self.baseline) if arms else None
-        return (arms[0], arms[1]) if len(arms) > 1 else None
+        if len(arms) < 2:
+            return None
+        shown = [] if self.contrasts is None else self.pairs
+        return next((pair for pair in shown if set(pair) == set(arms[:2])), (arms[0], arms[1]))
 
     @cached_property
     def by_segment(self) -> dict[tuple[Label, Label], Heterogeneity]:
