@@ -186,7 +186,7 @@ def test_a_page_has_the_name_of_one_and_replaces_no_other_kind_of_file(tmp_path)
         assert check_page(path) == path
     for content in (b"id,outcome\n1,0\n", b"PAR1\x00"):
         path.write_bytes(content)
-        with pytest.raises(OptionError, match=r"bought` cannot be written: it is no page, and would be lost"):
+        with pytest.raises(OptionError, match=r"bought` cannot be written: it holds something other than a report"):
             check_page(path)
     for name in ("new.html", "new.HTM", "new"):
         assert check_page(tmp_path / name) == tmp_path / name

@@ -123,7 +123,8 @@ def check_page(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     """Return the path if a page can be written there: under a name of a page, and in place of no other kind of file."""
     place = check_place(path, inputs)
     if _start(place, 64).lstrip()[:9].lower() not in (b"", b"<!doctype"):
-        raise OptionError(f"`{place}` cannot be written: it is no page, and would be lost; choose another name.")
+        lost = "it holds something other than a report, which would be lost"
+        raise OptionError(f"`{place}` cannot be written: {lost}; choose another name.")
     if place.suffix.lower() not in _PAGES:
         right = place.with_suffix(".html").name
         raise OptionError(f"`{place}` cannot be written: a report is an HTML page; name it {one_line(right)}.")
