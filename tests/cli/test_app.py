@@ -21,6 +21,11 @@ def test_help_and_version(call):
         assert call(*words, "-h").stdout == call(*words, "--help").stdout
 
 
+@pytest.mark.parametrize("words", [[], ["analyze"], ["live"], ["live", "token"], ["live", "serve"]])
+def test_the_help_names_no_type_behind_an_option_that_takes_no_value(words, call):
+    assert "<bool>" not in call(*words, "--help").stdout
+
+
 def test_the_commands_are_these():
     assert [command.name or command.callback.__name__ for command in build().registered_commands] == [
         "analyze", "diagnose", "sensitivity", "plan", "simulate", "study", "paper",

@@ -18,7 +18,7 @@ from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
 from belated.cli.live import commands as live_commands
-from belated.cli.options import Signed
+from belated.cli.options import Command, Group, Signed
 from belated.cli.output import STOPPED, STOPPED_WORDS, WRONG, sentences
 from belated.cli.paper import paper
 from belated.cli.plan import plan
@@ -98,6 +98,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     asked = {words: command for words, command in _COMMAND_OF.items() if words == tuple(arguments[: len(words)])}
     built = typer.Typer(
         name="belated",
+        cls=Group,
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
@@ -107,10 +108,10 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     groups: dict[tuple[str, ...], typer.Typer] = {(): built}
     for words, text in _GROUPS.items():
         if not asked or any(each[: len(words)] == words for each in asked):
-            groups[words] = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=text)
+            groups[words] = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown", help=text)
             groups[words[:-1]].add_typer(groups[words], name=words[-1])
     for words, command in (asked or _COMMAND_OF).items():
-        kind = Signed if words[:-1] else None
+        kind = Signed if words[:-1] else Command
         groups[words[:-1]].command(words[-1], cls=kind)(sentences(_options(words))(command))
     return built
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from belated.base.checks import one_of
 from belated.base.errors import OptionError, argument
@@ -34,7 +34,27 @@ def _format(panel: str | None) -> object:
     return typer.Option("--format", help="The format: table, markdown, csv or json.", rich_help_panel=panel)
 
 
-class Signed(TyperCommand):
+class _Flags:
+    """A command or group whose help names no type behind an option that takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the arguments and options."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in params:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return params
+
+
+class Command(_Flags, TyperCommand):
+    """A command."""
+
+
+class Group(_Flags, TyperGroup):
+    """A group of commands."""
+
+
+class Signed(Command):
     """A command whose arguments may be negative numbers, which are not options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
