@@ -185,6 +185,26 @@ def test_estimates_in_their_units(value, error, unit, words):
     assert text.estimate_text(value, error, unit) == words
 
 
+@pytest.mark.parametrize(
+    ("value", "error", "unit", "words"),
+    [
+        (0.0049, 0.21, "number", "0.005"),
+        (-0.0049, 0.21, "number", "-0.005"),
+        (0.0, 0.21, "number", "0.00"),
+        (-1e-17, 0.21, "number", "0.00"),
+        (0.51, 0.21, "number", "0.51"),
+        (-30.4, 970.0, "number", "-30"),
+        (-0.0004, 0.023, "points", "-0.04"),
+        (0.0004, 0.023, "percent", "0.04%"),
+        (math.inf, 0.21, "number", "∞"),
+        (math.nan, 0.21, "points", "–"),
+        (0.001, None, "number", "0.001"),
+    ],
+)
+def test_a_limit_is_rounded_to_0_only_if_it_is_0(value, error, unit, words):
+    assert text.limit_text(value, error, unit) == words
+
+
 def test_values_in_their_units():
     shown = [text.in_unit(value, unit) for unit in ("number", "percent", "points") for value in (0.0, 0.01, 0.125)]
     assert shown == ["0", "0.01", "0.125", "0", "1%", "12.5%", "0", "1 point", "12.5 points"]

@@ -28,6 +28,16 @@ def test_simultaneous_contrasts_are_wider_than_single_and_narrower_than_bonferro
         joint[0].test(1)
 
 
+@pytest.mark.parametrize("more", [1.02, 0.98])
+def test_a_limit_near_0_is_shown_on_its_side_of_0(more):
+    contrast = bl.estimate(log_of()).contrast("B", "A")
+    near = contrast.at_level(1 - more * contrast.p_value)
+    assert (near.low > 0) == (more > 1)
+    assert 0.001 < abs(near.low) < 0.005  # with two decimals this is 0
+    assert f"  {near.low:.1g}  " in near.to_text()
+    assert f"({near.low:.1g} to " in near.in_words
+
+
 def test_an_interval_is_inverted_only_if_its_test_is_asked_for(monkeypatch):
     def refuse(self, null):
         raise AssertionError

@@ -150,6 +150,15 @@ def test_short_logs_cannot_tell():
     assert (check.light, check.finding) == ("grey", "60 rows are too few to tell.")
 
 
+@pytest.mark.parametrize("arms", ["AB", "ABC", "ABCD"])
+def test_ucb_swings_as_old_outcomes_arrive(arms):
+    # at each 0 of an arm, whenever it arrives, the policy turns to another
+    bandit = bl.Bandit({arm: bl.arms.bernoulli(0.05) for arm in arms}, bl.delays.pareto(0.75))
+    for seed in range(40):
+        for rows in (150, 300):
+            assert contexts_of(bl.simulate(bandit, bl.policies.ucb(), rows, seed=seed)) == "none"
+
+
 def test_a_long_log_is_looked_at_in_places():
     places = contexts.stretches(1_000_000)
     assert sum(stop - start for start, stop in places) == contexts.EARLIEST + contexts.LATER * contexts.STRETCH

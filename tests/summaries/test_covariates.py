@@ -67,6 +67,23 @@ def test_merging_doubles_and_needs_the_same_covariates(drawn):
         drawn.sums + bl.Sums.of(log).segments.covariates
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (["x0", "x1"], ["x1", "same"], r"\['x0', 'x1'\] and \['x1'\], where one that does not vary is left out"),
+        (["x0"], ["same"], "only one of them has covariates that vary"),
+    ],
+)
+def test_a_covariate_that_does_not_vary_in_one_part_is_named_as_the_reason(drawn, first, second, why):
+    known = {"x0": drawn.x[:, 0], "x1": drawn.x[:, 1], "same": np.ones(240)}
+    sums = [
+        bl.Sums.of(bl.Log(drawn.arm, drawn.outcome, "uniform", covariates={name: known[name] for name in names}))
+        for names in (first, second)
+    ]
+    with pytest.raises(bl.MergeError, match=f"^These sums cannot be merged: .*{why}; make one log of all rows.$"):
+        sum(sums)
+
+
 def test_more_segments_are_empty(drawn):
     wide = drawn.sums.spread_over(5, np.array([4, 0, 2]))
     assert wide.own[[8, 9, 0, 1, 4, 5]] == pytest.approx(drawn.sums.own)

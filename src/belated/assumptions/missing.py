@@ -485,7 +485,7 @@ def bounds_columns(rows: Sequence[Bounds], size: Size) -> list[Column]:
     def limit(name: str) -> Column:
         values = [getattr(row, name) for row in rows]
         shown = shown_limit(values, math.nan, RANGES[unit]).tolist()
-        return Column(name, values, "estimate", errors, unit=unit, terse=True, shown=shown)
+        return Column(name, values, "limit", errors, unit=unit, terse=True, shown=shown)
 
     return [
         Column(size, [getattr(row, size) for row in rows], "number", unit=unit if size == "delta" else "number"),

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: How the values of a column are written: "sentence" is text of any length, "number" has four digits, "statistic" two
-#: decimals, the digits of an "estimate" follow those of its standard error, and a "change" is in percent, likewise.
-CellKind = Literal["label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate", "change"]
+#: decimals, the digits of an "estimate" follow those of its standard error, a "limit" of its interval is the same but
+#: rounded to 0 only if it is 0, and a "change" is in percent, likewise.
+CellKind = Literal[
+    "label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate", "limit", "change"
+]
 
 #: The least and the largest value that a quantity can have.
 Range: TypeAlias = tuple[float, float]
@@ -66,12 +69,13 @@ _WRITERS: dict[CellKind, Callable[[object], str]] = {
 class Column:
     """A named column; `kind` decides the format of its values.
 
-    An "estimate" and a "change" need the standard errors of their values, `errors`.
+    An "estimate", a "limit" and a "change" need the standard errors of their values, `errors`.
 
     Attributes
     ----------
     unit : str
-        The unit in which an "estimate" or a "number" is shown, or one unit per row; the values are not converted.
+        The unit in which an "estimate", a "limit" or a "number" is shown, or one unit per row; the values are not
+        converted.
     terse : bool
         Whether the word "points" is left out, as another column of the row has it.
     shown : sequence, optional
@@ -103,13 +107,14 @@ class Column:
         """Return the values as people read them; labels take at most `room` columns of a screen."""
         if self.kind == "label":
             return self._labels(self.room(_LABEL) if room is None else room)
-        if self.kind in ("estimate", "change"):
+        if self.kind in ("estimate", "limit", "change"):
             if self.errors is None:
                 raise TypeError(f"The column {self.name!r} of estimates has no standard errors.")
             both = zip(self.values if self.shown is None else self.shown, self.errors, strict=True)
             if self.kind == "change":
                 return [text.change_text(value, error) for value, error in both]
-            texts = [text.estimate_text(*pair, unit) for pair, unit in zip(both, self._units, strict=True)]
+            write = text.limit_text if self.kind == "limit" else text.estimate_text
+            texts = [write(*pair, unit) for pair, unit in zip(both, self._units, strict=True)]
             return texts if self.terse else [text.with_unit(*pair) for pair in zip(texts, self._units, strict=True)]
         if self.kind == "number" and self.unit != "number":
             pairs = zip(self.values, self._units, strict=True)

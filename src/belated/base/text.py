@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: formats and attributes hold every number as it is.
 Unit = Literal["number", "percent", "points"]
 
+#: A limit closer to 0 than this share of its standard error differs from 0 by rounding.
+_ROUNDING = 1e-9
+
 #: What stands where there is no value.
 NOTHING = "–"
 
@@ -259,6 +262,14 @@ def estimate_text(value: object, std_error: object, unit: Unit = "number") -> st
     if decimals > 12 or abs(number) >= 1e15 or error < abs(number) * 1e-13:
         return f"{_in_full(number, 6)}{sign}"
     return f"{round(number, decimals) + 0.0:,.{max(decimals, 0)}f}{sign}"
+
+
+def limit_text(value: object, std_error: object, unit: Unit = "number") -> str:
+    """Return a limit of an interval as an estimate, but rounded to 0 only if it is 0: its sign says on which side."""
+    words, size = estimate_text(value, std_error, unit), abs(as_number(value))
+    if words.strip("-0.%") or not size > _ROUNDING * as_number(std_error):
+        return words
+    return estimate_text(value, 10 * size, unit)
 
 
 def with_unit(text: str, unit: Unit) -> str:

@@ -14,7 +14,7 @@ from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Label
 from belated.base.errors import OptionError, argument
 from belated.base.tables import RANGES, CellKind, Column, OneRow, Table, shown_limit
-from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
+from belated.base.text import Unit, estimate_text, in_unit, limit_text, percent, with_unit
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 from belated.estimation.lift import Lift, lift_columns
 from belated.summaries.caps import capped_at
@@ -118,10 +118,9 @@ class Answer(OneRow):
     @property
     def in_words(self) -> str:
         """The estimate and its interval as short text, such as "15.7 % (13.2 % to 18.4 %)"."""
-        estimate, low, high = (
-            with_unit(estimate_text(value, self.std_error, self.unit), self.unit)
-            for value in (self.estimate, *self.shown)
-        )
+        texts = [estimate_text(self.estimate, self.std_error, self.unit)]
+        texts += [limit_text(limit, self.std_error, self.unit) for limit in self.shown]
+        estimate, low, high = (with_unit(text, self.unit) for text in texts)
         return f"{estimate} ({low} to {high})"
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
@@ -297,7 +296,8 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
         replace(column(name, "estimate"), errors=errors, unit=units, terse=name != "estimate")
         for name in ("estimate", "std_error", "low", "high")
     ]
-    columns[2:] = [replace(c, shown=[a.shown[k] for a in answers]) for k, c in enumerate(columns[2:])]
+    limits = enumerate(columns[2:])
+    columns[2:] = [replace(c, kind="limit", shown=[a.shown[k] for a in answers]) for k, c in limits]
     columns += [column("statistic", "statistic"), column("p_value", "p_value")] if test else []
     lifts = [answer.lift for answer in answers]
     return columns + (lift_columns(lifts, "lift", "lift_low", "lift_high") if any(lifts) else [])

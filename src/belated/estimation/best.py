@@ -131,8 +131,9 @@ class Best(Table):
     @property
     def note(self) -> str:
         """The result in words."""
-        numbers = [self.estimate, *self.shown, self.median_unbiased]
-        x, low, high, middle = Column("", numbers, "estimate", [self.std_error] * 4, unit=self.unit).texts()
+        numbers, error = [self.estimate, self.median_unbiased], self.std_error
+        x, middle = Column("", numbers, "estimate", [error] * 2, unit=self.unit).texts()
+        low, high = Column("", self.shown, "limit", [error] * 2, unit=self.unit).texts()
         names = self._names
         what, arm = "largest" if self.largest else "smallest", names[self.arm]
         rivals = len(self.p_values) - len(self.left_out)
@@ -197,7 +198,7 @@ class Best(Table):
             columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit))
         for name, array in (("low", low), ("high", high)):
             shown = shown_limit(array, self.source.values, RANGES[self.unit])[order].tolist()
-            columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit, shown=shown))
+            columns.append(Column(name, array[order].tolist(), "limit", errors, unit=self.unit, shown=shown))
         p_values = [self.p_values[arm] for arm in arms]
         may = ["unknown" if math.isnan(p) else "yes" if p > 1 - self.level else "no" for p in p_values]
         return [*columns, Column("p_value_is_best", p_values, "p_value"), Column("may_be_best", may, "label")]

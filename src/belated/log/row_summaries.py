@@ -380,6 +380,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 outcome=np.where(arrived, log.outcome[rows], math.nan),
                 starts=np.zeros(1, np.intp),
                 arrivals=np.sort(when[arrived]),
+                arrived_at=when,
                 at_once=arrived & (when == assigned),
                 in_order=not len(order),
                 segment=None if column is None else log.layout.judged[column.code[rows]],

@@ -233,6 +233,7 @@ class TableRows(Data):
                     starts=np.zeros(1, np.intp),
                     # an event may be known before its window ends
                     arrivals=np.sort(batch.arrived[~out]) if self.within is None else None,
+                    arrived_at=batch.arrived if self.within is None else None,
                     at_once=~out & (batch.arrived == batch.assigned),
                     in_order=in_order,
                     segment=self.layout.judged[batch.segment] if self.segments else None,

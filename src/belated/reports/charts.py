@@ -77,7 +77,7 @@ class Series:
 def estimate_texts(estimate: float, low: float, high: float, std_error: float, unit: Unit) -> list[str]:
     """Return an estimate with its unit, and the limits of its interval, as people read them."""
     first = Column("", [estimate], "estimate", [std_error], unit=unit).texts()
-    return first + Column("", [low, high], "estimate", [std_error] * 2, unit=unit, terse=True).texts()
+    return first + Column("", [low, high], "limit", [std_error] * 2, unit=unit, terse=True).texts()
 
 
 # ---------------------------------------------------------------- forests

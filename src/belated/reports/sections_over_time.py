@@ -146,7 +146,7 @@ def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:
 def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -> str:
     """Say where a sequence's interval is now, and since when it excludes 0."""
     excluded = is_contrast and answer.excluded_at is not None
-    low, high = Column("", answer.shown, "estimate", [error] * 2, unit=answer.unit, terse=True).texts()
+    low, high = Column("", answer.shown, "limit", [error] * 2, unit=answer.unit, terse=True).texts()
     high = with_unit(high, answer.unit)
     words = f"It is now {low} to {high}."
     if answer.why:

@@ -115,7 +115,8 @@ def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
         Column(name, [getattr(a, name) for a in answers], "estimate", errors, unit=unit, terse=name != "estimate")
         for name in ("estimate", "low", "high")
     ]
-    ends[1:] = [replace(end, shown=[a.shown[k] for a in answers]) for k, end in enumerate(ends[1:])]
+    limits = enumerate(ends[1:])
+    ends[1:] = [replace(end, kind="limit", shown=[a.shown[k] for a in answers]) for k, end in limits]
     return [
         *ends,
         Column("p_value", [answer.p_value for answer in answers], "p_value"),
@@ -176,7 +177,7 @@ class Track(Table):
             Column(
                 name,
                 getattr(self, name).tolist(),
-                "estimate",
+                "estimate" if name.endswith("estimate") else "limit",
                 errors,
                 unit=self.unit,
                 terse=name != "estimate",

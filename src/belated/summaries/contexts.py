@@ -76,6 +76,8 @@ class Glimpse(NamedTuple):
     arrivals : array or None
         When outcomes arrived, ascending; they must be complete up to the last time of the first stretch. None: it is
         not known what the policy saw when.
+    arrived_at : array or None
+        When the outcome of each row of the first stretch arrived; any time if it has not. None as for `arrivals`.
     at_once : array
         Whether each row's outcome arrived at the time of its assignment.
     in_order : bool
@@ -91,6 +93,7 @@ class Glimpse(NamedTuple):
     outcome: Array
     starts: Array
     arrivals: Array | None
+    arrived_at: Array | None
     at_once: Array
     in_order: bool
     segment: Array | None = None
@@ -125,8 +128,9 @@ class Swings(NamedTuple):
     late, late_swings, all_swings : int
         Triples in the later half of the rows, those of them that swing, and those of all rows.
     other, expected_other : float
-        Swings in whose middle row another arm than the likeliest was tried in vain, and how many are to be expected if
-        swings have nothing to do with what is tried.
+        Swings in whose middle row another arm than the likeliest was tried in vain, with no outcome arriving before the
+        last row that can turn a policy away from the likeliest, and how many are to be expected if swings have nothing
+        to do with what is tried and what arrives.
     z, terms : float
         The sum of w (outcome - mean of its arm so far) (its probability - the average of the rows before) over its
         standard error, with w = 1 / sqrt(p), in the mean too; and the number of equal terms that would have that
@@ -176,8 +180,8 @@ def swings(glimpse: Glimpse) -> Swings:
     other = expected = 0.0
     judged = sum(map(len, paths))
     if full and judged:
-        in_vain = _in_vain(glimpse)
-        other, expected = float(in_vain[middle[loud]].sum()), float(in_vain.sum() / judged * loud.sum())
+        in_vain = _in_vain(glimpse)[middle] & ~_turned(glimpse, middle, last)
+        other, expected = float(in_vain[loud].sum()), float(in_vain.sum() / max(len(middle), 1) * loud.sum())
     z, terms = _outcomes_follow(glimpse, whole)
     return Swings(
         rows=judged,
@@ -236,6 +240,37 @@ def _in_vain(glimpse: Glimpse) -> Array:
         p = glimpse.p[rows]
         in_vain[rows] = (p[:, glimpse.code[rows[0]]] < p.max(axis=1) - _TOLERANCE) & ~(arrived & (y > mean))
     return in_vain
+
+
+def _turned(glimpse: Glimpse, middle: Array, last: Array) -> Array:
+    """Return whether an outcome that arrived between two rows can turn the policy away from the first's likeliest arm.
+
+    It is one of that arm that is not above the arm's mean, or one of another arm that is. Of later stretches, and
+    between rows of one time, nothing is known.
+    """
+    turned = np.zeros(len(middle), bool)
+    if glimpse.arrived_at is None or not len(middle):
+        return turned
+    some = slice(0, len(glimpse.arrived_at))
+    code, y, at_once, when = glimpse.code[some], glimpse.outcome[some], glimpse.at_once[some], glimpse.arrived_at
+    there = np.isfinite(y)
+    mean = np.zeros(glimpse.p.shape[1])
+    for k in np.unique(code[there]):
+        mean[k] = y[there & (code == k)].mean()
+    above = y > mean[code]
+    likeliest = glimpse.p[middle].argmax(axis=1)
+    for k in np.unique(likeliest):
+        news = there & np.where(code == k, ~above, above)
+        late, once = np.sort(when[news & ~at_once]), np.sort(when[news & at_once])
+        mine = (likeliest == k) & (last < len(when))
+        # an outcome that arrived with its row is known to rows that were assigned later
+        seen = [
+            np.searchsorted(late, glimpse.assigned[rows[mine]], "right")
+            + np.searchsorted(once, glimpse.assigned[rows[mine]], "left")
+            for rows in (middle, last)
+        ]
+        turned[mine] = seen[1] > seen[0]
+    return turned
 
 
 def _triples(rows: Array, whole: Array) -> Array:
@@ -372,6 +407,7 @@ def joined(parts: Sequence[Glimpse]) -> Glimpse:
         outcome=np.concatenate([part.outcome for part in parts]),
         starts=np.concatenate([[0], np.cumsum(rows)[:-1]]).astype(np.intp),
         arrivals=parts[0].arrivals,
+        arrived_at=parts[0].arrived_at,
         at_once=np.concatenate([part.at_once for part in parts]),
         in_order=all(part.in_order for part in parts),
         segment=None if not segment else np.concatenate(segment),

@@ -100,7 +100,8 @@ class CovariateSums:
     def __add__(self, other: CovariateSums) -> CovariateSums:
         if self.names != other.names:
             raise MergeError(
-                f"These sums cannot be merged: their covariates differ, {list(self.names)} and {list(other.names)}."
+                f"These sums cannot be merged: their covariates differ, {list(self.names)} and {list(other.names)}, "
+                "where one that does not vary is left out; make one log of all rows."
             )
         shift = np.where(self.own[:, 0, 0, 0] > 0, self.shift, other.shift)
         first, second = self.recentred(shift), other.rescaled(self.centre, self.scale).recentred(shift)

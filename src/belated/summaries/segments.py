@@ -187,7 +187,9 @@ class Segments:
         if covariates is not None and second.covariates is not None:
             covariates = covariates + second.covariates
         elif covariates is not None or second.covariates is not None:
-            raise MergeError("These sums cannot be merged: only one of them has covariates.")
+            raise MergeError(
+                "These sums cannot be merged: only one of them has covariates that vary; make one log of all rows."
+            )
         merged = tuple(dict.fromkeys((*self.merged, *other.merged)))
         known = [each.unseen for each in (self, other) if each.unseen is not None]
         most = np.max(known, axis=0) if known else None

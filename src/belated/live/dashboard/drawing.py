@@ -183,7 +183,7 @@ def _exclusion_text(answer: SequenceAnswer, about: LiveAnswer) -> str:
 def _span(answer: SequenceAnswer) -> str:
     near, far = sorted(map(abs, answer.shown))
     error = (answer.high - answer.low) / 6
-    low, high = Column("", [near, far], "estimate", [error] * 2, unit=answer.unit, terse=True).texts()
+    low, high = Column("", [near, far], "limit", [error] * 2, unit=answer.unit, terse=True).texts()
     return f"{low} to {high}{' points' if answer.unit == 'points' else ''}"
 
 

@@ -213,6 +213,6 @@ def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:
     with without_warnings():
         own = estimate(log, default_estimator(log), level=level).linear(coefficients)
     true = sum(c * fitted.bandit.means[arm] for arm, c in coefficients.items())
-    numbers = [true, own.low, own.high]
-    value, low, high = Column("", numbers, "estimate", [own.std_error] * 3, unit=own.unit).texts()
+    value = Column("", [true], "estimate", [own.std_error], unit=own.unit).texts()[0]
+    low, high = Column("", [own.low, own.high], "limit", [own.std_error] * 2, unit=own.unit).texts()
     return f"the pilot's estimate of {one_line(target.name)}, {value}, which is itself uncertain ({low} to {high})"
