@@ -37,6 +37,22 @@ def test_units_are_looked_up_however_small_the_engine_believes_the_experiment_to
     assert after - before <= 3
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_asking_again_writes_nothing_and_waits_for_nobody_who_stores_outcomes(place, stopped):
+    """A lock on a row is written to the disk, so that a repeated ask would take several times as long."""
+    exp, other = place.create(), place.open()
+    exp.ask_many(["x", "y"])
+    if stopped:
+        exp.stop()
+    locked = "select count(*) from decision where xmax <> 0"
+    assert [each.repeated for each in exp.ask_many(["x", "y"])] == [True, True]
+    assert place.sql(locked) == [(0,)]
+    with other.storage.writing() as session:
+        session.find_decisions(exp._id, ["x"], "d.id", hold=True)
+        assert exp.ask("x").repeated
+    assert place.sql(locked) == [(1,)]
+
+
 def test_a_pool_that_gives_another_connection_loses_no_ask(place):
     """Statements are planned once a connection; another connection does not have them."""
     exp = place.create()
