@@ -15,7 +15,7 @@ from belated.base.columns import Label
 from belated.base.documents import JsonObject, json_text, plain
 from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
-from belated.base.text import count
+from belated.base.text import count, one_line
 from belated.live.records import moment
 
 if TYPE_CHECKING:
@@ -219,9 +219,17 @@ class LiveAnswer(Table):
         return [
             f"The first interval holds at one look that was planned in advance, the second at every look ({level}).",
             *([_SEGMENTS] if len(self.segments) > 1 else []),
+            *self._silences(self.estimate),
             *([f"{count(self.counts.corrected, 'outcome')} corrected."] if self.counts.corrected else []),
             *self.warnings,
         ]
+
+    def _silences(self, estimate: Estimate) -> list[str]:
+        """Return the reasons why intervals at every look are still infinite."""
+        from belated.sequences.answers import reasons
+
+        whys = [(fixed.segment, each.why) for fixed, each in self.contrasts or self._only_arm(estimate) if each.why]
+        return reasons(why if label is None else f"In segment {one_line(repr(label))}: {why}" for label, why in whys)
 
     def to_dict(self) -> JsonObject:
         """Return the answer as values that JSON has."""
