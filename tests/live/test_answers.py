@@ -64,6 +64,16 @@ def test_an_answer_says_why_intervals_at_every_look_are_infinite(place, arms, se
     assert ("In segment 'x': Arm '" in text) == (segments is not None)
 
 
+def test_the_first_answers_say_nothing_without_need(place):
+    exp = place.create()
+    exp.ask_many(UNITS)
+    title, why = str(exp.answer()).splitlines()
+    assert title.startswith("button: 40 asked, 0 told, 40 out")
+    assert why == "No outcome has arrived yet."
+    exp.tell(UNITS[0], 1)
+    assert str(exp.answer()).count("No outcome of arm") == 1
+
+
 def test_an_answer_says_why_it_cannot_be(place, tmp_path):
     exp = place.create(outcome=bl.live.events("1h"))
     exp.ask_many(UNITS[:4])
