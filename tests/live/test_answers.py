@@ -49,6 +49,31 @@ def test_the_log_read_and_answer_agree_on_events(place, measure):
     assert (sum(made.counts), sum(made.totals)) == (80, answer.log.closed().log().outcome.sum())
 
 
+@pytest.mark.parametrize(
+    ("arms", "segments", "rows"), [(["A", "B"], None, 40), (["A", "B"], ["x", "y"], 80), (["A"], None, 20)]
+)
+def test_an_answer_says_why_intervals_at_every_look_are_infinite(place, arms, segments, rows):
+    """At least one arm of a segment has fewer than the 25 outcomes that an asymptotic sequence needs."""
+    exp = place.create(arms=arms, outcome=bl.live.real(), segments=segments)
+    units = [f"unit {i}" for i in range(rows)]
+    exp.ask_many(units, segments and segments * (rows // 2))
+    exp.tell_many((unit, float(i)) for i, unit in enumerate(units))
+    text = str(exp.answer())
+    assert "∞" in text
+    assert "an asymptotic sequence needs 25" in text
+    assert ("In segment 'x': Arm '" in text) == (segments is not None)
+
+
+def test_the_first_answers_say_nothing_without_need(place):
+    exp = place.create()
+    exp.ask_many(UNITS)
+    title, why = str(exp.answer()).splitlines()
+    assert title.startswith("button: 40 asked, 0 told, 40 out")
+    assert why == "No outcome has arrived yet."
+    exp.tell(UNITS[0], 1)
+    assert str(exp.answer()).count("No outcome of arm") == 1
+
+
 def test_an_answer_says_why_it_cannot_be(place, tmp_path):
     exp = place.create(outcome=bl.live.events("1h"))
     exp.ask_many(UNITS[:4])

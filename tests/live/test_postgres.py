@@ -4,6 +4,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import psycopg
 import pytest
 from engines import _parameter
@@ -35,6 +36,22 @@ def test_units_are_looked_up_however_small_the_engine_believes_the_experiment_to
         ((after,),) = session.run(FETCHED)
     assert sorted(found) == [(0, "unit-7"), (2, "unit-8")]
     assert after - before <= 3
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_asking_again_writes_nothing_and_waits_for_nobody_who_stores_outcomes(place, stopped):
+    """A lock on a row is written to the disk, so that a repeated ask would take several times as long."""
+    exp, other = place.create(), place.open()
+    exp.ask_many(["x", "y"])
+    if stopped:
+        exp.stop()
+    locked = "select count(*) from decision where xmax <> 0"
+    assert [each.repeated for each in exp.ask_many(["x", "y"])] == [True, True]
+    assert place.sql(locked) == [(0,)]
+    with other.storage.writing() as session:
+        session.find_decisions(exp._id, ["x"], "d.id", hold=True)
+        assert exp.ask("x").repeated
+    assert place.sql(locked) == [(1,)]
 
 
 def test_a_pool_that_gives_another_connection_loses_no_ask(place):
@@ -228,6 +245,56 @@ def test_a_correction_counts_whichever_transaction_began_first(place, outcome):
     assert sum(exp.tick().totals) == 2
     log = exp.log()
     assert (log.closed() if outcome.is_events else log).log().outcome.tolist() == [2]
+    assert exp._store.verify().clean
+
+
+def sums(exp, place):
+    """The rows and the sum of the outcomes of an experiment, in its log, in its answer and as `bl.read` reads it."""
+    as_of = {"as_of": exp.answer().as_of} if exp.setup.outcome.is_events else {}
+    logs = [exp.log(), exp.answer().log, bl.read(place.url, table="button", **as_of)]
+    rows = {len(log) for log in logs}
+    found = [(log.closed() if exp.setup.outcome.is_events else log).log() for log in logs]
+    return rows, {float(np.nansum(log.outcome)) for log in found}
+
+
+@pytest.mark.parametrize("outcome", [bl.live.real(), bl.live.events("1h", "sum")])
+def test_an_outcome_waits_for_its_decision_whichever_transaction_began_first(place, outcome):
+    """Between the two began a transaction that is still open: the outcome is below the watermark, its decision not."""
+    exp = place.create(outcome=outcome)
+    other = place.again()
+    other.ask_many(["bob", "cleo"])
+    other.tell("bob", 3)
+    with psycopg.connect(place.url) as between:
+        with exp._store.storage.writing() as session:
+            between.execute("select pg_current_xact_id()")
+            other.ask("ada")
+            assert tell(session, "button", [Tell("ada", 5)])[0].status == "new"
+        place.clock.forward(3601)
+        for _ in range(2):
+            assert sums(exp, place) == ({2}, {3.0})
+    for _ in range(2):
+        assert sums(exp, place) == ({3}, {8.0})
+    assert sum(exp.tick().totals) == 8
+    assert exp._store.verify().clean
+
+
+@pytest.mark.parametrize("outcome", [bl.live.real(), bl.live.events("1h", "sum")])
+def test_a_correction_waits_for_the_first_value_whichever_transaction_began_first(place, outcome):
+    exp = place.create(outcome=outcome)
+    other = place.again()
+    exp.ask_many(["ada", "bob"])
+    exp.tell("bob", 3)
+    with psycopg.connect(place.url) as between:
+        with exp._store.storage.writing() as session:
+            between.execute("select pg_current_xact_id()")
+            other.tell("ada", 5)
+            assert tell(session, "button", [Tell("ada", 2, correct=True)])[0].status == "corrected"
+        place.clock.forward(3601)
+        assert sums(exp, place) == ({2}, {3.0})
+        assert exp.answer().counts.corrected == 0
+    assert sums(exp, place) == ({2}, {5.0})
+    assert exp.answer().counts.corrected == 1
+    assert sum(exp.tick().totals) == 5
     assert exp._store.verify().clean
 
 

@@ -172,6 +172,8 @@ class Tables(HTMLParser):
         self.by_caption, self.tag = {}, ""
 
     def handle_starttag(self, tag, attrs):
+        if tag in ("span", "bdi"):  # of the words of a cell
+            return
         self.tag = tag
         if tag == "table":
             self.rows = []
@@ -181,6 +183,8 @@ class Tables(HTMLParser):
             self.rows[-1].append("")
 
     def handle_endtag(self, tag):
+        if tag in ("span", "bdi"):
+            return
         self.tag = ""
         if tag == "table":
             self.by_caption[self.caption] = self.rows

@@ -15,7 +15,7 @@ from belated.base.columns import Label
 from belated.base.documents import JsonObject, json_text, plain
 from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
-from belated.base.text import count
+from belated.base.text import count, one_line, printable
 from belated.live.records import moment
 
 if TYPE_CHECKING:
@@ -202,6 +202,12 @@ class LiveAnswer(Table):
             Column("excluded_at", [self._excluded(each.name) for each in fixed], "sentence"),
         ]
 
+    def to_text(self, *, every: bool = False) -> str:
+        """Return text for a terminal: without an estimate, the reason alone."""
+        if self.estimate is None:
+            return "\n".join([printable(self._title()), *self._notes()])
+        return super().to_text(every=every)
+
     def _only_arm(self, estimate: Estimate) -> list[tuple[Answer, SequenceAnswer]]:
         """Return the mean of an experiment's only arm: at one look, and at every look."""
         (arm,) = estimate.arms
@@ -219,9 +225,21 @@ class LiveAnswer(Table):
         return [
             f"The first interval holds at one look that was planned in advance, the second at every look ({level}).",
             *([_SEGMENTS] if len(self.segments) > 1 else []),
+            *self._silences(self.estimate),
             *([f"{count(self.counts.corrected, 'outcome')} corrected."] if self.counts.corrected else []),
             *self.warnings,
         ]
+
+    def _silences(self, estimate: Estimate) -> list[str]:
+        """Return the reasons why intervals at every look are infinite, but for those that the warnings say."""
+        from belated.sequences.answers import reasons
+
+        whys: list[str] = []
+        for fixed, each in self.contrasts or self._only_arm(estimate):
+            if each.why is not None and math.isinf(each.high - each.low):
+                place = "" if fixed.segment is None else f"In segment {one_line(repr(fixed.segment))}: "
+                whys.append(place + each.why)
+        return reasons(why for why in whys if not any(said.startswith(why[:-1]) for said in self.warnings))
 
     def to_dict(self) -> JsonObject:
         """Return the answer as values that JSON has."""

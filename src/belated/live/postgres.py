@@ -62,14 +62,16 @@ _LOCK = 0x626C7464
 _OPTIONS: Options = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
 
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
-#: The lock makes erasing a unit and storing its outcomes wait for each other; others may take it, too.
-_DECISION_OF_UNIT = "select * from decision where experiment = %s and unit = l.value limit 1 for key share"
+_DECISION_OF_UNIT = "select * from decision where experiment = %s and unit = l.value limit 1"
+#: The lock makes erasing a unit and storing its outcomes wait for each other; others may take it, too. It is written
+#: to the disk: asking again, which stores nothing, would take several times as long with it.
+_HELD_DECISION_OF_UNIT = f"{_DECISION_OF_UNIT} for key share"
 
 _INSERT_FIRST_OUTCOMES = f"""
 insert into outcome ({", ".join(COLUMNS["outcome"])})
 select %b::bigint + l.place, %b::bigint, d.id, l.key, 0, l.number, l.happened, greatest(%b::bigint, d.assigned_at)
 from unnest(%b::text[], %b::text[], %b::double precision[], %b::bigint[])
-with ordinality l (value, key, number, happened, place), lateral ({_DECISION_OF_UNIT}) d
+with ordinality l (value, key, number, happened, place), lateral ({_HELD_DECISION_OF_UNIT}) d
 order by d.id, l.key, l.place on conflict (decision, key, revision) do nothing
 """.encode()
 
@@ -138,9 +140,10 @@ class PostgresSession(Session):
         cursor = self._connection.execute(_translated(statement), values)
         return cursor.fetchall() if cursor.description else []
 
-    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
+    def find_decisions(self, experiment: int, units: list[str], columns: str, *, hold: bool = False) -> list[Row]:
         """Return, for each unit with a decision, its position and columns; `limit` makes the engine use the index."""
-        statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_DECISION_OF_UNIT}) d"
+        decision = _HELD_DECISION_OF_UNIT if hold else _DECISION_OF_UNIT
+        statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({decision}) d"
         return self._connection.execute(statement.encode(), [pack("text", units), experiment]).fetchall()
 
     def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:

@@ -58,8 +58,11 @@ class SQLiteSession(Session):
         bound = [json.dumps(value) if isinstance(value, list) else value for value in values]
         return self._run.execute(_translated(statement), bound).fetchall()
 
-    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
-        """Return, for each unit with a decision, its position and columns; a cross join keeps its order."""
+    def find_decisions(self, experiment: int, units: list[str], columns: str, *, hold: bool = False) -> list[Row]:
+        """Return, for each unit with a decision, its position and columns; a cross join keeps its order.
+
+        Whoever writes holds everything.
+        """
         statement = f"select l.key, {columns} from json_each(?) l cross join decision d " + _DECISION_OF_UNIT
         return self._run.execute(statement, (json.dumps(units), experiment)).fetchall()
 

@@ -55,11 +55,11 @@ class Session(ABC):
         """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
 
     @abstractmethod
-    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
+    def find_decisions(self, experiment: int, units: list[str], columns: str, *, hold: bool = False) -> list[Row]:
         """Return, for each unit that has a decision, its position among the units, from 0, and columns of table `d`.
 
         It looks each unit up in the index, even if the engine's statistics say that the experiment has few decisions.
-        Until the transaction ends, nobody else can rename these units.
+        With `hold`, nobody else can rename these units until the transaction ends, which then has to be written.
         """
 
     @abstractmethod

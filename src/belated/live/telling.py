@@ -124,8 +124,8 @@ def insert(session: Session, experiment: int, outcomes: Sequence[Added]) -> set[
 
 
 def _decisions(session: Session, experiment: int, units: list[str]) -> dict[str, tuple[int, int]]:
-    """Return the number and the time of each unit's decision."""
-    rows = session.find_decisions(experiment, units, "d.id, d.assigned_at")
+    """Return the number and the time of each unit's decision; erasing the units waits."""
+    rows = session.find_decisions(experiment, units, "d.id, d.assigned_at", hold=True)
     return {units[place]: (key, at) for place, key, at in rows}
 
 

@@ -51,6 +51,12 @@ def has_programs(run: Run) -> bool:
 _FROM_DECISIONS = "from decision where +experiment = ? and id >= ? and id < ? order by id"
 _DECISIONS = f"select id, arm, version, assigned_at {_FROM_DECISIONS}"
 _DECISIONS_BY_SEGMENT = f"select id, arm, version, assigned_at, segment {_FROM_DECISIONS}"
+#: The last number is that of the revision before, if there is one.
+_OUTCOMES = (
+    "select decision, key, revision, value, happened_at, arrived_at, case when revision > 0 then (select max(b.id) "
+    "from outcome b where b.decision = o.decision and b.key = o.key and b.revision < o.revision) end from outcome o "
+    "where experiment = ? and id >= ? and id < ? order by id"
+)
 _FROM_VERSIONS = "from version where experiment = ? and number > ? order by number"
 _VERSIONS = f"select probabilities {_FROM_VERSIONS}"
 _VERSIONS_BY_SEGMENT = f"select probabilities, steps {_FROM_VERSIONS}"
@@ -80,6 +86,8 @@ class LiveRows:
         How many outcomes were corrected.
     chances : list of array of shape (segments, arms)
         The probabilities of each version; one row without segments.
+    held : list of tuple
+        Outcomes below the watermark whose decision, or whose revision before, is not: their transaction began first.
     """
 
     key: Array = field(default_factory=_whole)
@@ -93,6 +101,7 @@ class LiveRows:
     corrected: int = 0
     chances: list[Array] = field(default_factory=list)
     watermark: int = 0
+    held: list[Row] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -101,10 +110,9 @@ class LiveRows:
         """Add the rows up to a watermark; return whether there were any."""
         bounds = (experiment, self.watermark, watermark)
         decided = run(_DECISIONS_BY_SEGMENT if segmented else _DECISIONS, *bounds)
-        outcomes = run(
-            "select decision, key, revision, value, happened_at, arrived_at from outcome where experiment = ? "
-            "and id >= ? and id < ? order by id", *bounds,
-        )  # fmt: skip
+        told = [*self.held, *run(_OUTCOMES, *bounds)]
+        outcomes = [row for row in told if row[0] < watermark and (row[6] or 0) < watermark]
+        self.held = [row for row in told if row[0] >= watermark or (row[6] or 0) >= watermark]
         outcomes.sort(key=itemgetter(2))  # a correction may be of a transaction that began before that of the first
         more = run(_VERSIONS_BY_SEGMENT if segmented else _VERSIONS, experiment, len(self.chances))
         self.chances += [_rows(*map(json.loads, row)) for row in more]
@@ -112,7 +120,7 @@ class LiveRows:
             self._decide(np.array(decided, np.int64).T)
         self.corrected += sum(row[2] == 1 for row in outcomes)
         if events:
-            self.events += outcomes
+            self.events += [row[:6] for row in outcomes]
         elif outcomes:
             self._tell(outcomes)
         self.watermark = watermark
@@ -128,7 +136,7 @@ class LiveRows:
         self.arrived = np.concatenate([self.arrived, np.full(new.shape[1], NEVER)])
 
     def _tell(self, outcomes: list[Row]) -> None:
-        decision, _, revision, value, _, arrived = zip(*outcomes, strict=True)
+        decision, _, revision, value, _, arrived, _ = zip(*outcomes, strict=True)
         place = np.searchsorted(self.key, np.array(decision, np.int64))
         self.outcome, self.arrived = self.outcome.copy(), self.arrived.copy()  # earlier logs keep their arrays
         self.outcome[place] = value  # of several revisions, the last one stays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 
 import pytest
@@ -81,6 +82,12 @@ _BROKEN = """() => {
 }"""
 
 
+#: How wide what a cell says is.
+_WIDTH = """cell => {
+    const words = document.createRange(); words.selectNodeContents(cell); return words.getBoundingClientRect().width;
+}"""
+
+
 def look_at(page, scheme, width):
     """Check what must hold for every page."""
     page.wait_for_load_state()  # with its styles
@@ -125,6 +132,22 @@ def test_a_final_arm_with_a_long_name_stays_on_the_page(own_site, own_visit):
     settled(own_visit, "/answer", **EXPERIMENT)
     look_at_every_form(own_visit.page)
     assert own_visit.page.get_by_text(f"later units get {arm}").is_visible()
+
+
+def test_names_of_arms_stay_whole_and_on_the_page(own_site, own_visit):
+    """In cells behind the first: a long one goes on in the next line, and one of two directions is not torn apart."""
+    named = "מבחן one"
+    exp = own_site.store.create(
+        "late", arms=["w" * 200, named], policy=bl.policies.uniform(), outcome=bl.live.events("1s", "count")
+    ).start()
+    exp.ask_many(f"unit {i}" for i in range(200))
+    exp.tell_many((f"unit {i}", 1) for i in range(200))
+    time.sleep(1)
+    settled(own_visit, "/arrivals", experiment="late")
+    look_at_every_form(own_visit.page)
+    own_visit.page.set_viewport_size({"width": 360, "height": 800})
+    cell = own_visit.page.locator("td[data-head=arm]", has_text=named).first
+    assert 0 < cell.evaluate(_WIDTH) < 100
 
 
 def test_words_of_cards_are_whole_on_a_phone(own_site, own_visit):
