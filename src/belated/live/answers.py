@@ -135,7 +135,7 @@ class LiveAnswer(Table):
 
     @cached_property
     def best(self) -> Best | None:
-        """Which arms may be the best; None before any outcome."""
+        """Which arms may be the best; None before any outcome, an error that says why if no arm has an interval yet."""
         with recorded_warnings():
             return None if self.estimate is None or len(self.estimate.arms) < 2 else self.estimate.best()
 
