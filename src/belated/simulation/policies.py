@@ -96,7 +96,7 @@ def thompson_normal(
     """Thompson sampling with normal outcomes of known noise and the prior N(0, prior_sd^2).
 
     The probabilities are exact: each arm's posterior probability of being the best. Those below the minimum,
-    c t ** -decay, are raised to it, and the others are scaled.
+    c t ** -decay but at most 1 / K, are raised to it, and the others are scaled.
     """
     noise, prior = positive("noise_sd", noise_sd), positive("prior_sd", prior_sd)
     return Policy(
@@ -110,7 +110,7 @@ def thompson_beta(
 ) -> Policy:
     """Thompson sampling with 0/1 outcomes and a Beta(successes, failures) prior.
 
-    Every arm has a probability of at least c t ** -decay.
+    Every arm has a probability of at least c t ** -decay, or of 1 / K if that is less.
     """
     prior = (positive("successes", successes), positive("failures", failures))
     return Policy(name="thompson_beta", parameters=(*_floor(c, decay), *prior), burn_in=_burn_in(burn_in))
@@ -118,9 +118,9 @@ def thompson_beta(
 
 @constructor
 def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float = 0.0) -> Policy:
-    """Choose the arm with the largest average + width sqrt(log t / n) with probability 1 - c t ** -decay.
+    """Choose the arm with the largest average + width sqrt(log t / n) with probability 1 - eps_t, as `epsilon_greedy`.
 
-    Arms without arrived outcomes come first.
+    Arms without arrived outcomes come first. The others share eps_t = c t ** -decay, which is at most (K - 1) / K.
     """
     return Policy(name="ucb", parameters=(*_floor(c, decay), positive("width", width), 0.0), burn_in=_burn_in(burn_in))
 

@@ -47,3 +47,9 @@ def test_a_plan_goes_everywhere():
     assert [row["choice"] for row in about["waits"] if row["wait"] in (0, 300)] == ["", "planned"]
     widths = plan.curve.to_dict()["half_width"]
     assert widths == sorted(widths, reverse=True)
+
+
+def test_one_day_and_one_assignment_are_no_plural():
+    plan = bl.plan(bl.Bandit(PROMPT.arms, bl.delays.constant(100)), UNIFORM, half_width=0.4, wait=100, per_day=100)
+    assert " and 1 day of waiting at 100 assignments per day: " in plan.words
+    assert " days at 1 assignment per day: " in bl.plan(PROMPT, UNIFORM, half_width=0.4, per_day=1).words
