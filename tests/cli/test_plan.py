@@ -45,6 +45,10 @@ def test_what_cannot_be_is_one_sentence(refused, file, arguments, sentence):
     assert sentence in refused("plan", file, "--half-width", 0.5, *arguments)
 
 
+def test_a_power_that_no_plan_has_is_named_as_the_option(refused, file):
+    assert "--power is 0.01; it must be above" in refused("plan", file, "--power", 0.01)
+
+
 def test_a_half_width_out_of_reach(call, file):
     done = call("plan", file, "--half-width", "1e-300", "--max-horizon", 1000, "--replications", 100)
     assert (done.exit_code, done.exception) == (0, None)

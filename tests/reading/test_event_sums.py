@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,3 +48,10 @@ def test_every_sum_of_a_large_table_is_that_of_rows_in_memory(monkeypatch):
     for field in OWN_FIELDS:
         if not field.plain:
             np.testing.assert_allclose(grouped[field.name], in_memory[field.name], rtol=1e-3, err_msg=field.name)
+
+
+def test_an_estimate_of_a_large_table_can_be_pickled(monkeypatch):
+    monkeypatch.setattr(source_module, "MOST_MATURING", 10)
+    estimate = bl.estimate(read_experiment())
+    read_again = pickle.loads(pickle.dumps(estimate))  # noqa: S301 - its own
+    assert str(read_again.window("12h")) == str(estimate.window("12h"))

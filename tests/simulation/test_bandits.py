@@ -51,6 +51,7 @@ def test_the_measure_of_events_is_the_sum_if_they_have_values():
         (({"A": 1.0},), "`arms['A']` is 1.0; it must be an arm, such as arms.normal(1.0)."),
         (({"A": bl.arms.normal()}, 3), "`delays` is 3; it must be a delay, or map arms to delays."),
         (({"A": bl.arms.normal()}, {"A": 3}), "`delays['A']` is 3; it must be a delay, such as delays.poisson(5)."),
+        (({"A": list(range(1000))},), "…"),
         (({"A": bl.arms.normal()}, {"B": bl.delays.none()}), "`delays` names 'B', which is not one of the arms ['A']."),
         (({"A": bl.arms.normal()}, bl.delays.none(), 5), "`window` is for arms of events, such as arms.events(0.1)."),
         (({"A": bl.arms.normal()}, bl.delays.none(), None, "sum"), "`measure` is for arms of events"),

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from belated.base.errors import OptionError
 from belated.simulation import arms, delays, policies
 from belated.simulation.constructors import CONSTRUCTORS
 
@@ -72,3 +73,16 @@ def arm(**table):
 def test_every_constructor_is_known_by_module_and_name():
     assert CONSTRUCTORS["belated.simulation.arms"]["gamma"] is arms.gamma
     assert set(CONSTRUCTORS) == {module.__name__ for module in (arms, delays, policies)}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: arms.lognormal(scale=1e200),
+        lambda: arms.events(0.1, repeats=1e200),
+        lambda: policies.thompson_normal(noise_sd=1e200),
+    ],
+)
+def test_an_option_whose_square_is_no_number_is_refused(make):
+    with pytest.raises(OptionError, match=r"too large|must lie between"):
+        make()

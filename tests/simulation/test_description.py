@@ -278,7 +278,7 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ),
         (
             outcome(name="empirical", values=[1, "inf"]),
-            "In `arms.A.outcome`, `values` must have at least one number, and no missing ones.",
+            "In `arms.A.outcome`, `values` contains inf; it must have finite numbers.",
         ),
         (
             outcome(name="empirical", values=["x"]),
@@ -287,6 +287,10 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         (
             arm(delay={"name": "none", "never": 2}),
             "In `arms.A.delay`, `never` is 2; it must lie in [0, 1].",
+        ),
+        (
+            arm(delay={"name": "poisson", "mean": 1e9}),
+            "In `arms.A.delay`, these delays are too long; they must be at most 4,194,304 steps.",
         ),
         (
             policy(name="ucb", batch=0),
@@ -303,7 +307,8 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         (policy(name="fixed", shares=[{"label": 1}]), "The key `share` is missing in `policy.shares.1`."),
         ({"horizon": 0}, "`horizon` is 0; it must be a whole number, 1 or more."),
         ({"seed": -1}, "`seed` is -1; it must be a whole number, 0 or more."),
-        ({"replications": 1.5}, "`replications` is 1.5; it must be a whole number, 1 or more."),
+        ({"replications": 1.5}, "`replications` is 1.5; it must be a whole number, 2 or more."),
+        ({"replications": 1}, "`replications` is 1; it must be a whole number, 2 or more."),
         ({"level": 95}, "`level` is 95; it must lie strictly between 0 and 1."),
         ({"estimators": "daipw"}, "`estimators` is 'daipw'; it must be a list with at least one element."),
         (

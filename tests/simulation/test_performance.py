@@ -57,3 +57,9 @@ def test_no_interval_at_all_is_no_number():
 def test_limits_of_a_share_are_wilsons(covered, n):
     expected = stats.binomtest(covered, n).proportion_ci(method="wilson")
     assert share_limits(covered / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_a_limit_that_misses_the_truth_by_rounding_covers_it():
+    sure = bl.Bandit({"A": bl.arms.bernoulli(0), "B": bl.arms.bernoulli(1)})
+    result = bl.study(sure, bl.policies.uniform(), 50, 100, estimators=["daipw", "dipw", "mean"], intervals=["auto"])
+    assert {cell.coverage for cell in result.cells} == {1.0}

@@ -167,8 +167,11 @@ def sample(name: str, values: object, *, infinite: bool = False) -> Array:
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
         raise LogError(f"{argument(name)} is {shown(values)}; it must be a sample of numbers.", column=name)
     drawn = numbers(name, list(values))
-    if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
+    if not len(drawn) or np.isnan(drawn).any():
         raise LogError(f"{argument(name)} must have at least one number, and no missing ones.", column=name)
+    endless = drawn[np.isinf(drawn)]
+    if len(endless) and not infinite:
+        raise LogError(f"{argument(name)} contains {endless[0]}; it must have finite numbers.", column=name)
     return drawn
 
 

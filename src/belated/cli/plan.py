@@ -63,7 +63,8 @@ def plan(  # noqa: PLR0913
     target: Annotated[
         str | None,
         option(
-            "The first arm minus the second, such as B-A, or an arm. Default: the second of two arms minus the first.",
+            "The first arm minus the second, such as B-A, or an arm. Default: the first target of the description, "
+            "otherwise the second of two arms minus the first.",
             QUESTIONS,
         ),
     ] = None,
@@ -92,7 +93,9 @@ def plan(  # noqa: PLR0913
     estimator: Annotated[
         str | None, option("As in analyze. Default: daipw; dipw for events whose windows are open.", QUESTIONS)
     ] = None,
-    level: Annotated[float | None, option("The level of the interval. Default: 0.95.", QUESTIONS)] = None,
+    level: Annotated[
+        float | None, option("The level of the interval. Default: that of the description, otherwise 0.95.", QUESTIONS)
+    ] = None,
     interval: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "auto",
     replications: Annotated[
         int, typer.Option(help="The largest number of simulated experiments.", rich_help_panel=QUESTIONS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -148,11 +148,16 @@ def _events(source: TableRows, loud: pa.Table, measure: Measure) -> tuple[Array,
 
 
 class _Matured:
-    """Sums of matured outcomes at any time and window, from entries."""
+    """Sums of matured outcomes at any time and window, from entries.
+
+    They keep no connection to the engine, so that estimates, which can ask for a shorter window, can be pickled.
+    """
 
     def __init__(self, source: TableRows, weights: Weights, entries: Entries) -> None:
-        self.source, self.weights, self.entries = source, weights, entries
-        query = source.query
+        self.weights, self.entries = weights, entries
+        self.arms, self.layout, self.cap, self.clock = source.arms, source.layout, source.cap, source.clock
+        self.first, units, query = source.span[0], source.units, source.query
+        self.by_cell, self.has_cells = units is not None, units is not None and units.has_cells
         if query.window is None or query.measure is None:
             raise OptionError(f"Events need a {argument('window')}.")
         self.measure = query.measure
@@ -163,16 +168,16 @@ class _Matured:
     def sums(self, moment: float, window: int | float | None = None, *, cut: bool = False) -> Sums:
         """Return the sums as of a moment for a window, cut to the longest age that every cell has reached."""
         window = self.window if window is None else window
-        entries, length = self.entries, span_of(self.source, 0, window)
+        entries, length = self.entries, span_of(self.clock, 0, window)
         entered, exposure, events = self._lived(moment, length)
         known = reach(exposure, entries.powers[2, entered], self.cells, length)
         if cut and (usable := self._usable(known)) < window:
-            require_age(usable, self.source.clock, self.lag)
+            require_age(usable, self.clock, self.lag)
             shorter = self.sums(moment, usable)
             if shorter.maturing is None:
                 return shorter
             return replace(shorter, maturing=replace(shorter.maturing, asked=window))
-        cap = self.source.cap
+        cap = self.cap
         above = np.zeros(self.cells)
         if cap is not None:
             total = np.bincount(events.entry, events.value, len(entered))
@@ -182,15 +187,14 @@ class _Matured:
         outcome[~(known.longest >= length)[exposure.cell]] = math.nan
         sums = self._added_up(entered, exposure.cell, outcome)
         sums = replace(sums, cap=None if cap is None else Cap(cap, above))
-        layout = self.source.layout
-        if self.source.units is not None and self.source.units.has_cells:
-            sums = Segments.of(layout, sums).total()
+        if self.has_cells:
+            sums = Segments.of(self.layout, sums).total()
         return replace(sums, maturing=self._maturity(moment, window, known, exposure, entered, events))
 
     def _lived(self, moment: float, length: float) -> tuple[Array, Exposure, Happened]:
         """Return the entries that had been assigned, the ages that they have reached, and their events by then."""
         entries = self.entries
-        age = span_of(self.source, self.source.span[0] + self.lag, moment) - entries.since
+        age = span_of(self.clock, self.first + self.lag, moment) - entries.since
         entered = np.flatnonzero(age >= 0)
         place = np.full(len(entries.cell), -1)
         place[entered] = np.arange(len(entered))
@@ -202,17 +206,17 @@ class _Matured:
 
     def cohorts(self, moment: float) -> CohortEvidence:
         """Return how the build-up of events goes with the time of assignment."""
-        entered, exposure, events = self._lived(moment, span_of(self.source, 0, self.window))
-        if self.source.cap is not None:
-            events = events._replace(value=_capped(events, self.source.cap))
+        entered, exposure, events = self._lived(moment, span_of(self.clock, 0, self.window))
+        if self.cap is not None:
+            events = events._replace(value=_capped(events, self.cap))
         rows = Exposed(exposure.cell, self.entries.since[entered], exposure.age, self.entries.n[entered])
-        shape, scale = (len(self.source.layout.labels), len(self.source.arms)), span_of(self.source, 0, 1)
-        return cohort_scores(rows, events, shape, lambda age: length_text(self.source.clock, age / scale))
+        shape, scale = (len(self.layout.labels), len(self.arms)), span_of(self.clock, 0, 1)
+        return cohort_scores(rows, events, shape, lambda age: length_text(self.clock, age / scale))
 
     def _usable(self, known: AgeReach) -> int | float:
         """Return the longest age that every cell has reached, in numbers of the clock."""
-        scale = span_of(self.source, 0, 1)
-        return longest_window(known._replace(longest=known.longest / scale), self.source.clock)
+        scale = span_of(self.clock, 0, 1)
+        return longest_window(known._replace(longest=known.longest / scale), self.clock)
 
     def _added_up(self, entered: Array, cell: Array, outcome: Array) -> Sums:
         """Return the sums of entries with the given outcomes, by cell."""
@@ -235,9 +239,9 @@ class _Matured:
             elif field.over == "own arrived":
                 terms = powers[field.w] * y**field.y if field.monomial else n * np.abs(outcome * (1 - outcome))
                 own[:, at] = np.bincount(cell[known], terms[known], self.cells)
-        labels = self.source.arms if self.cells == len(self.source.arms) and self.source.units is None else None
+        labels = self.arms if self.cells == len(self.arms) and not self.by_cell else None
         if labels is None:
-            labels = cell_labels(self.source.layout.labels, self.source.arms)
+            labels = cell_labels(self.layout.labels, self.arms)
         return Sums(
             arms=labels, weights=self.weights, outcome_model=read_outcome_model("zero"), shift=shift, spread=spread[0],
             own=own,
@@ -246,9 +250,9 @@ class _Matured:
     def _maturity(
         self, moment: float, window: int | float, known: AgeReach, exposure: Exposure, entered: Array, events: Happened
     ) -> Maturity:
-        clock, shape = self.source.clock, (-1, len(self.source.arms))
-        closed = exposure.age >= span_of(self.source, 0, window)
-        n, scale = self.entries.n[entered], span_of(self.source, 0, 1)
+        clock, shape = self.clock, (-1, len(self.arms))
+        closed = exposure.age >= span_of(self.clock, 0, window)
+        n, scale = self.entries.n[entered], span_of(self.clock, 0, 1)
         well = np.nan_to_num(known.well, nan=0.0)[np.isfinite(known.longest)].min(initial=math.inf) / scale
 
         def counts(cells: Array, weights: Array | None = None) -> Array:
@@ -263,9 +267,9 @@ class _Matured:
             open=counts(exposure.cell[~closed], n[~closed]),
             events=counts(exposure.cell[events.entry]),
             effective=known.closed.reshape(shape),
-            within=lambda shorter: self.sums(moment, shorter),
-            length=lambda given: length_on(clock, given),
-            text=lambda length: length_text(clock, length),
+            within=partial(self.sums, moment),
+            length=partial(length_on, clock),
+            text=partial(length_text, clock),
             scale=length_scale(clock, window),
         )
 

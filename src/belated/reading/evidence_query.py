@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+    from belated.log.clock import Clock
     from belated.reading.table_rows import TableRows
 
 
@@ -93,7 +94,7 @@ def since_first(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
 
 def period_of(source: TableRows, since: ir.FloatingColumn, periods: int) -> ir.IntegerColumn:
     """Return which of equal periods each row was assigned in; of the last row, the one after the last."""
-    width = span_of(source, *source.span) / periods
+    width = span_of(source.clock, *source.span) / periods
     return (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
 
 
@@ -106,7 +107,7 @@ def _old_and_soon(source: TableRows, rows: ir.Table, one: ir.Column) -> tuple[ir
     """Return 1 for rows followed for half of the experiment, and for those whose outcome arrived within that time."""
     followed, none = _followed(source), one * 0
     old = (rows.assigned <= literal(source.clock, followed.old_until, rows.assigned)).ifelse(one, none)
-    within = (length_between(rows.arrived, rows.assigned) <= span_of(source, 0, followed.half)).ifelse(one, none)
+    within = (length_between(rows.arrived, rows.assigned) <= span_of(source.clock, 0, followed.half)).ifelse(one, none)
     return old, rows.arrived.notnull().ifelse(old * within, none)
 
 
@@ -284,7 +285,7 @@ def arrival_counts(source: TableRows) -> ArrivalCounts | None:
     counts = np.zeros((len(source.arms), *bins.shape))
     at = floats(cells["code"]).astype(np.intp), arrived_in, np.clip(ages, 0, DELAY_BINS).astype(np.intp)
     np.add.at(counts, at, n)
-    followed = span_of(source, source.span[0], source.last_look)
+    followed = span_of(source.clock, source.span[0], source.last_look)
     return ArrivalCounts(bins.ends, counts, followed)
 
 
@@ -297,9 +298,9 @@ def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     return (later.cast(kind) - earlier.cast(kind)).cast("float64")
 
 
-def span_of(source: TableRows, start: int | float, end: int | float) -> float:
+def span_of(clock: Clock, start: int | float, end: int | float) -> float:
     """Return a stretch of the clock in the units of `length_between`."""
-    return float(end - start) / float(source.clock.per_microsecond)
+    return float(end - start) / float(clock.per_microsecond)
 
 
 def _followed(source: TableRows) -> FollowUp:
@@ -381,7 +382,7 @@ def log_delay(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
 
     It is null for other rows and, in a long log, for all but the earliest.
     """
-    half, short = (span_of(source, 0, length) for length in (_followed(source).half, _followed(source).short))
+    half, short = (span_of(source.clock, 0, length) for length in (_followed(source).half, _followed(source).short))
     delay = length_between(rows.arrived, rows.assigned)
     counts = (rows.assigned <= _early_until(source, rows)) & (delay <= half)
     return counts.ifelse((delay / short + 1).ln(), None)

@@ -57,13 +57,15 @@ class Bandit:
             raise OptionError("`arms` must map labels to arms, such as {'A': arms.normal(1.0)}.")
         for label, arm in self.arms.items():
             if not isinstance(arm, Arm):
-                raise OptionError(f"`arms[{label!r}]` is {arm!r}; it must be an arm, such as arms.normal(1.0).")
+                raise OptionError(f"`arms[{label!r}]` is {shown(arm)}; it must be an arm, such as arms.normal(1.0).")
         given = {None: self.delays} if isinstance(self.delays, Delay) else self.delays
         if not isinstance(given, Mapping):
             raise OptionError(f"`delays` is {shown(given)}; it must be a delay, or map arms to delays.")
         for label, delay in given.items():
             if not isinstance(delay, Delay):
-                raise OptionError(f"`delays[{label!r}]` is {delay!r}; it must be a delay, such as delays.poisson(5).")
+                raise OptionError(
+                    f"`delays[{label!r}]` is {shown(delay)}; it must be a delay, such as delays.poisson(5)."
+                )
             if label is not None and label not in self.arms:
                 raise OptionError(f"`delays` names {label!r}, which is not one of the arms {list(self.arms)!r}.")
         self._check_events()
@@ -81,7 +83,7 @@ class Bandit:
         if self.window is None:
             raise OptionError("`window` is missing; events need the number of steps in which they count.")
         if whole("window", self.window, least=1) > 2**31:
-            raise OptionError(f"`window` is {self.window!r}; it must be at most 2**31 steps.")
+            raise OptionError(f"`window` is {shown(self.window)}; it must be at most 2**31 steps.")
         valued = [arm.value is not None for arm in self.arms.values()]
         measure = "sum" if any(valued) else "indicator"
         if self.measure is not None:

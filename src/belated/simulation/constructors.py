@@ -12,6 +12,7 @@ from typing import ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 import numpy as np
 
 from belated.base.columns import Array, ByArm
+from belated.base.errors import OptionError
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -58,7 +59,10 @@ def constructor(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def construct(*args: P.args, **kwargs: P.kwargs) -> T:
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except OverflowError:
+            raise OptionError(f"An option of `{function.__name__}` is too large.") from None
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
         given = {name: value for name, value in call.arguments.items() if name != "function"}

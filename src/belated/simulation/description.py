@@ -118,7 +118,7 @@ def description_from(table: Mapping[str, object], *, needs_horizon: bool = True)
         bandit=bandit,
         policy=policy_from(table["policy"]),
         horizons=horizons,
-        replications=whole("replications", table.get("replications", 1000), least=1),
+        replications=whole("replications", table.get("replications", 1000), least=2),
         seed=whole("seed", table.get("seed", 0), least=0),
         estimators=_checked_list(table, "estimators", lambda name, given: one_of(name, given, ESTIMATORS)),
         targets=_checked_list(table, "targets", lambda name, given: _target(name, given, bandit)),
@@ -394,6 +394,7 @@ def _place_in_errors(where: str | None) -> Iterator[None]:
     try:
         yield
     except BelatedError as error:
-        raise OptionError(f"{place}{error}") from None
+        text = str(error)
+        raise OptionError(f"{place}{text[:1].lower()}{text[1:]}" if place else text) from None
     except OverflowError:
         raise OptionError(f"{place}a number is too large.") from None

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from belated.base import special
+from belated.base.checks import NO_DIFFERENCE
 from belated.base.columns import Array
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
@@ -88,8 +89,9 @@ class Performance:
 
     @property
     def coverage(self) -> float:
-        """The share of intervals that cover the true value."""
-        return self._mean((self.low <= self.truth) & (self.truth <= self.high))
+        """The share of intervals that cover the true value; limits that differ from it only by rounding do."""
+        rounding = NO_DIFFERENCE * np.maximum(np.abs(self.low), np.abs(self.high))
+        return self._mean((self.low - rounding <= self.truth) & (self.truth <= self.high + rounding))
 
     @property
     def coverage_low(self) -> float:

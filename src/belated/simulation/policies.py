@@ -85,6 +85,7 @@ def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> 
 
     An arm without arrived outcomes has average 0; ties go to the first arm. eps_t is at most (K - 1) / K, so the best
     arm is never less likely than the others.
+    In the first `burn_in` steps (below 1: that share of the horizon), arms are equally likely.
     """
     return Policy(name="epsilon_greedy", parameters=(*_floor(c, decay), 0.0, 0.0), burn_in=_burn_in(burn_in))
 
@@ -93,10 +94,11 @@ def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> 
 def thompson_normal(
     c: float = 1.0, decay: float = 0.5, noise_sd: float = 1.0, prior_sd: float = 1.0, burn_in: float = 0.0
 ) -> Policy:
-    """Thompson sampling with normal outcomes of known noise and the prior N(0, prior_sd^2).
+    """Thompson sampling with normal outcomes of known standard deviation `noise_sd` and the prior N(0, prior_sd^2).
 
     The probabilities are exact: each arm's posterior probability of being the best. Those below the minimum,
-    c t ** -decay, are raised to it, and the others are scaled.
+    c t ** -decay but at most 1 / K, are raised to it, and the others are scaled.
+    In the first `burn_in` steps (below 1: that share of the horizon), arms are equally likely.
     """
     noise, prior = positive("noise_sd", noise_sd), positive("prior_sd", prior_sd)
     return Policy(
@@ -110,7 +112,8 @@ def thompson_beta(
 ) -> Policy:
     """Thompson sampling with 0/1 outcomes and a Beta(successes, failures) prior.
 
-    Every arm has a probability of at least c t ** -decay.
+    Every arm has a probability of at least c t ** -decay, or of 1 / K if that is less.
+    In the first `burn_in` steps (below 1: that share of the horizon), arms are equally likely.
     """
     prior = (positive("successes", successes), positive("failures", failures))
     return Policy(name="thompson_beta", parameters=(*_floor(c, decay), *prior), burn_in=_burn_in(burn_in))
@@ -118,9 +121,10 @@ def thompson_beta(
 
 @constructor
 def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float = 0.0) -> Policy:
-    """Choose the arm with the largest average + width sqrt(log t / n) with probability 1 - c t ** -decay.
+    """Choose the arm with the largest average + width sqrt(log t / n) with probability 1 - eps_t, as `epsilon_greedy`.
 
-    Arms without arrived outcomes come first.
+    Arms without arrived outcomes come first. The others share eps_t = c t ** -decay, which is at most (K - 1) / K.
+    In the first `burn_in` steps (below 1: that share of the horizon), arms are equally likely.
     """
     return Policy(name="ucb", parameters=(*_floor(c, decay), positive("width", width), 0.0), burn_in=_burn_in(burn_in))
 
@@ -131,6 +135,7 @@ def own(function: PolicyFunction, burn_in: float = 0.0) -> Policy:
 
     `count` and `total` are the number and the sum of the arrived outcomes of each arm, `t` is the step, starting at 1.
     A function compiled with ``numba.njit`` runs at full speed; a plain Python function is slower.
+    In the first `burn_in` steps (below 1: that share of the horizon), arms are equally likely.
     """
     if not callable(function):
         raise OptionError(f"`function` is {shown(function)}; it must be a function of (count, total, t).")

@@ -105,3 +105,8 @@ def test_without_any_error_a_difference_is_none_or_infinite():
     given = {"scenario": paper.FIGURES["no-delay"].scenario, "horizon": 1, "estimator": "daipw", "quantity": "bias"}
     differences = [paper.Difference(**given, ours=ours, authors=1.0, monte_carlo_error=0.0) for ours in (0.5, 1.0, 2.0)]
     assert [difference.z for difference in differences] == [-np.inf, 0.0, np.inf]
+
+
+def test_a_figure_that_is_named_twice_is_made_once():
+    twice = paper.reproduce(["zero-margin", "zero-margin"], replications=2, progress=False)
+    assert twice.figures == ("zero-margin",)

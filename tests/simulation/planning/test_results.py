@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from fractions import Fraction
 
 import pytest
 from scipy import special
@@ -47,3 +48,9 @@ def test_a_plan_goes_everywhere():
     assert [row["choice"] for row in about["waits"] if row["wait"] in (0, 300)] == ["", "planned"]
     widths = plan.curve.to_dict()["half_width"]
     assert widths == sorted(widths, reverse=True)
+
+
+def test_one_day_and_one_assignment_are_no_plural():
+    plan = bl.plan(bl.Bandit(PROMPT.arms, bl.delays.constant(100)), UNIFORM, half_width=0.4, wait=100, per_day=100)
+    assert " and 1 day of waiting at 100 assignments per day: " in plan.words
+    assert " days at 1 assignment per day: " in bl.plan(PROMPT, UNIFORM, half_width=0.4, per_day=Fraction(1)).words

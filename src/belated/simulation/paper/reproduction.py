@@ -126,7 +126,7 @@ def reproduce(
     progress: bool | None = None,
 ) -> Paper:
     """Run the paper's study, or what some of its figures need."""
-    names = list(FIGURES) if not figures else [one_of("figure", name, FIGURES) for name in figures]
+    names = list(dict.fromkeys(one_of("figure", name, FIGURES) for name in figures or FIGURES))
     scenarios = SCENARIOS if not figures else tuple(dict.fromkeys(FIGURES[name].scenario for name in names))
     runs = whole("replications", replications, least=2)
     studies = {}

@@ -279,7 +279,7 @@ class Power(Goal):
         """Raise if the true value of the target is the null."""
         if distance == 0:
             raise OptionError(
-                f"`power` is given, but the true value of {one_line(target)} equals the null, "
+                f"{argument('power')} is given, but the true value of {one_line(target)} equals the null, "
                 f"{in_unit(self.null, self.unit)}, so no experiment can exclude it."
             )
 
@@ -313,7 +313,8 @@ def read_goal(
         )
     asked = _share("power", power, replications)
     if asked <= 1 - level:
-        raise OptionError(f"`power` is {shown(power)}; it must be above {1 - level:.6g}, 1 minus the level.")
+        least = f"{1 - level:.6g}, 1 minus the level"
+        raise OptionError(f"{argument('power')} is {shown(power)}; it must be above {least}.")
     return Power(asked=asked, level=level, null=null, unit=unit)
 
 

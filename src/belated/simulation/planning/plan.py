@@ -110,8 +110,7 @@ def plan(  # noqa: PLR0913
     goal = read_goal(
         half_width, power, assurance, real("null", null), fraction("level", level), replications=runs, unit=unit
     )
-    if source.per_day is not None:
-        positive("per_day", source.per_day)
+    daily = None if source.per_day is None else positive("per_day", source.per_day)
     if real("patience", patience) < 1:
         raise OptionError(f"{argument('patience')} is {shown(patience)}; it must be 1 or more (steps per assignment).")
     most = check_horizon("max_horizon", max_horizon)
@@ -139,7 +138,7 @@ def plan(  # noqa: PLR0913
     )
     planner = Planner(runner=runner, most=most, patience=float(patience), fixed=_wait(wait, source.bandit, wanted))
     try:
-        return planner.plan(source.per_day, notes)
+        return planner.plan(daily, notes)
     finally:
         if runner.bar:
             runner.bar.clear()

@@ -124,7 +124,7 @@ class Plan(Table):
         days = ""
         if self.per_day is not None and math.isfinite(self.wait):
             after = f" and {_days(self.wait / self.per_day)} of waiting" if self.wait else ""
-            days = f", that is {_days(self.horizon / self.per_day)}{after} at {self.per_day:,.4g} assignments per day"
+            days = f", that is {_days(self.horizon / self.per_day)}{after} at {_per_day(self.per_day)} per day"
         return f"About {_rounded(self.horizon, self._width)} assignments{between}, {waited}{days}: {goal}."
 
     @property
@@ -257,7 +257,12 @@ def _steps(wait: float) -> str:
 
 
 def _days(days: float) -> str:
-    return count(round(days), "day") if days >= 10 else f"{days:.2g} days"
+    number = f"{days:.2g}"
+    return count(round(days), "day") if days >= 10 else f"{number} day{'s' * (number != '1')}"
+
+
+def _per_day(number: float) -> str:
+    return f"{number:,.4g} assignment{'s' * (number != 1)}"
 
 
 def _wait_or_full(wait: float) -> float | Literal["full"]:
