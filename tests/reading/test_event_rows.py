@@ -140,6 +140,17 @@ def test_every_engine_says_the_same(engine: Engine) -> None:
         np.testing.assert_array_equal(estimate.maturity.events, expected.maturity.events)
 
 
+@pytest.mark.parametrize("column", ["covariates", "arrival_probability"])
+def test_what_needs_the_rows_brings_them_from_every_engine(engine: Engine, column: str) -> None:
+    sent, bought = tables()
+    sent = sent.append_column("chance", pa.array([0.5 if i % 3 else 1.0 for i in range(sent.num_rows)]))
+    more = options(**{column: "age" if column == "covariates" else "chance"})
+    estimate = bl.estimate(bl.read(engine.table(sent), engine.table(bought), **more))
+    expected = bl.estimate(bl.read(sent, bought, **more))
+    np.testing.assert_allclose(estimate.values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(estimate.std_errors, expected.std_errors, rtol=1e-9)
+
+
 @pytest.mark.parametrize("more", [{}, {"events": "indicator"}, {"cap": 1.5}, {"segment": "country"}, {"lag": "6h"}])
 def test_rows_added_up_by_period_say_what_rows_say(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     sent, bought = tables(3000)

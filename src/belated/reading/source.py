@@ -131,9 +131,9 @@ class Source(TableRows, Table):
         return self._held is not None
 
     def _hold_streamed(self) -> None:
-        """Load the rows into memory if they pass through it anyway."""
+        """Load the rows of events into memory if they pass through it anyway, or if there is no other way."""
         self._remembers = True
-        if self.is_streamed:
+        if self.is_streamed or (self.units is not None and self.units.needs_rows_of_events is not None):
             self.hold()
 
     @property
