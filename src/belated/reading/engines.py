@@ -553,6 +553,7 @@ _MEANINGS = {
     "Could not set lock": "another program has it open for writing; close that program first.",
     "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or it is incomplete.",
     "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or it is incomplete.",
+    "does not support a full read": "a line of it has more than 2 MB, or very many of its lines are empty.",
     "not utf-8 encoded|Set the correct encoding": f"it is not text in UTF-8; give its {argument('encoding')}.",
     "Permission denied": "that is not permitted.",
 }
