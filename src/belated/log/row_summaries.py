@@ -381,7 +381,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 starts=np.zeros(1, np.intp),
                 arrivals=np.sort(when[arrived]),
                 at_once=arrived & (when == assigned),
-                in_order=not len(order),
+                in_order=not len(order) or contexts.are_apart(assigned),
                 segment=None if column is None else log.layout.judged[column.code[rows]],
             )
         )

@@ -234,7 +234,7 @@ class TableRows(Data):
                     # an event may be known before its window ends
                     arrivals=np.sort(batch.arrived[~out]) if self.within is None else None,
                     at_once=~out & (batch.arrived == batch.assigned),
-                    in_order=in_order,
+                    in_order=in_order or contexts.are_apart(batch.assigned),
                     segment=self.layout.judged[batch.segment] if self.segments else None,
                 )
             )
