@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from belated.base.checks import LARGEST_OUTCOME, outcome_fault
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.kernels.fields import OWN_FIELDS
@@ -198,6 +199,9 @@ class _Matured:
         counts = place[entries.entry] >= 0
         counts[counts] = entries.age[counts] <= age[place[entries.entry[counts]]]
         events = Happened(place[entries.entry[counts]], entries.age[counts], entries.value[counts])
+        if not (np.abs(events.value) <= LARGEST_OUTCOME).all():  # of a window that is still open
+            value = float(events.value[np.argmin(np.abs(events.value) <= LARGEST_OUTCOME)])
+            raise LogError(f"{argument('outcome')} of an event {outcome_fault(value)}.", column="outcome")
         return entered, Exposure(entries.cell[entered], age, entries.powers[1, entered]), events
 
     def cohorts(self, moment: int | float) -> CohortEvidence:
