@@ -403,7 +403,7 @@ class SQLite(Engine):
         kinds = {type(value) for value in values} - {type(None)}
         if not kinds:
             return pa.array(values, type=pa.float64() if dtype.is_numeric() else pa.string())
-        if kinds == {int} and dtype.is_boolean():
+        if kinds == {int} and dtype.is_boolean() and {*values} <= {0, 1, None}:  # it may hold any other number
             return pa.array([None if value is None else bool(value) for value in values])
         if len(kinds) > 1 and kinds != {int, float}:
             odd = next(value for value in values if isinstance(value, (str, bytes)))
