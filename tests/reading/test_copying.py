@@ -37,3 +37,13 @@ def test_arms_that_come_late_bring_their_columns(postgres_engine: Engine, monkey
     }  # fmt: skip
     source = bl.read(postgres_engine.table(columns))
     assert source.columns["propensity"] == ["p_A", "p_B"]
+
+
+def test_columns_whose_names_differ_only_in_case_are_not_copied(postgres_engine: Engine) -> None:
+    drawn = Drawn(("a", "A"))
+    table = postgres_engine.table(drawn.table({"p0": "p_a", "p1": "p_A"}))
+    source = bl.read(table)
+    same(source, drawn)
+    assert source.notes == (
+        "postgres computes the sums, because its rows are not copied: columns 'p_a', 'p_A' differ only in case.",
+    )

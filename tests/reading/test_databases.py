@@ -176,3 +176,13 @@ def test_a_database_file_by_url(form: str, tmp_path) -> None:
     with pytest.raises(bl.OptionError, match="There is no file"):
         bl.read(f"{form}://{path}x.duckdb", table=only)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_numbers_in_a_boolean_column_of_sqlite_are_not_taken_for_truths(tmp_path):
+    with sqlite3.connect(tmp_path / "log.sqlite") as connection:
+        connection.execute("CREATE TABLE log (arm boolean, outcome boolean, sent_at int)")
+        connection.executemany("INSERT INTO log VALUES (?, ?, ?)", [(i % 3, i % 5, i) for i in range(60)])
+    connection.close()
+    source = bl.read(f"sqlite://{tmp_path}/log.sqlite", propensity="uniform", assigned_at="sent_at")
+    assert source.arms == (0, 1, 2)
+    assert bl.estimate(source, "mean").values.tolist() == [2.0, 2.0, 2.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,17 @@ def test_every_engine_says_the_same(engine: Engine) -> None:
         np.testing.assert_array_equal(estimate.maturity.events, expected.maturity.events)
 
 
+@pytest.mark.parametrize("column", ["covariates", "arrival_probability"])
+def test_what_needs_the_rows_brings_them_from_every_engine(engine: Engine, column: str) -> None:
+    sent, bought = tables()
+    sent = sent.append_column("chance", pa.array([0.5 if i % 3 else 1.0 for i in range(sent.num_rows)]))
+    more = options(**{column: "age" if column == "covariates" else "chance"})
+    estimate = bl.estimate(bl.read(engine.table(sent), engine.table(bought), **more))
+    expected = bl.estimate(bl.read(sent, bought, **more))
+    np.testing.assert_allclose(estimate.values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(estimate.std_errors, expected.std_errors, rtol=1e-9)
+
+
 @pytest.mark.parametrize("more", [{}, {"events": "indicator"}, {"cap": 1.5}, {"segment": "country"}, {"lag": "6h"}])
 def test_rows_added_up_by_period_say_what_rows_say(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     sent, bought = tables(3000)
@@ -184,6 +196,42 @@ def test_the_probability_of_arrival_is_never_left_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sources, "MOST_HELD", 10)
     with pytest.raises(bl.LogError, match=r"^`arrival_probability` needs the rows of events in memory"):
         bl.estimate(bl.read(sent, bought, **more))
+
+
+FAULTS: dict[str, tuple[str, int, float | None, str]] = {
+    "negative": ("p_A", 3, -0.1, r"`propensity` in the row of key 3 for arm 'A' is -0.1"),
+    "sum": ("p_A", 3, 0.9, r"`propensity` in the row of key 3 sums to 1\.4"),
+    "missing": ("p_A", 3, None, r"`propensity` in the row of key 3 for arm 'A' is nan"),
+    "time": ("sent_at", 3, None, r"`assigned_at` in the row of key 3 is missing"),
+    "large": ("amount", 1, 1e300, r"`outcome` in the row of key 3 is 1e\+300"),
+    "infinite": ("amount", 1, math.inf, r"`outcome` in the row of key 3 is inf"),
+    "open": (
+        "amount",
+        13,
+        math.inf,
+        r"`outcome` (in the row of key 39|of an event) is inf; it must be a finite",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("ask", [bl.estimate, bl.diagnose])
+def test_rows_that_cannot_be_are_refused(engine: Engine, fault: str, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are in memory, or added up by period."""
+    sent: dict[str, list[Any]] = {
+        "id": list(range(40)), "arm": ["A", "B"] * 20, "sent_at": list(range(40)), "p_A": [0.5] * 40, "p_B": [0.5] * 40
+    }  # fmt: skip
+    bought: dict[str, list[Any]] = {
+        "id": list(range(0, 40, 3)), "bought_at": list(range(2, 42, 3)), "amount": [2.0] * 14
+    }  # fmt: skip
+    column, row, wrong, sentence = FAULTS[fault]
+    (sent if column in sent else bought)[column][row] = wrong
+    tables = engine.table(sent), engine.table(bought)
+    asked = {"key": "id", "events": "sum", "outcome": "amount", "window": 9, "as_of": 41}
+    for most in (1_000_000, 0) if engine.name == "duckdb" else (0,):
+        monkeypatch.setattr(sources, "MOST_MATURING", most)
+        with pytest.raises(bl.LogError, match=f"^{sentence}"):
+            ask(bl.read(*tables, **asked))
 
 
 def test_several_windows() -> None:

@@ -55,3 +55,17 @@ def test_an_estimate_of_a_large_table_can_be_pickled(monkeypatch):
     estimate = bl.estimate(read_experiment())
     read_again = pickle.loads(pickle.dumps(estimate))  # noqa: S301 - its own
     assert str(read_again.window("12h")) == str(estimate.window("12h"))
+
+
+@pytest.mark.parametrize("start", [0, 2**53, 2**62])
+def test_steps_that_floats_round_are_counted_as_in_memory(start, monkeypatch):
+    rng = np.random.default_rng(3)
+    step, unit = start + np.sort(rng.integers(0, 20, 200)), rng.integers(0, 200, 150)
+    sent = pd.DataFrame({"id": np.arange(200), "arm": rng.choice(["A", "B"], 200), "step": step})
+    bought = pd.DataFrame({"id": unit, "bought_at": step[unit] + rng.integers(0, 6, 150)})
+    options = {"events": "count", "propensity": "uniform", "window": 4, "lag": 1, "as_of": start + 16}
+    in_memory = bl.estimate(bl.read(sent, bought, **options))
+    monkeypatch.setattr(source_module, "MOST_MATURING", 10)
+    grouped = bl.estimate(bl.read(sent, bought, **options))
+    assert grouped.assigned.tolist() == in_memory.assigned.tolist()
+    np.testing.assert_allclose(grouped.values, in_memory.values, rtol=1e-9)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from drawn import DRAWN, refused
+from engines import Engine
 
 import belated as bl
 from belated.reading.first_look import Facts
@@ -21,6 +22,11 @@ def test_an_arm_that_is_missing(arm):
     labels = [None if i == 9 else "AB"[k] for i, k in enumerate(DRAWN.code)]
     frame = DRAWN.wide(arm=pa.array(labels, pa.string()))
     refused("`arm` in row 9 is missing; every row needs an arm.", frame if arm is None else frame.to_pandas())
+
+
+def test_an_arm_that_is_missing_on_every_engine(engine: Engine):
+    labels = [None if i == 9 else "AB"[k] for i, k in enumerate(DRAWN.code)]
+    refused("`arm` in the row assigned at 10 is missing", engine.table(DRAWN.wide(arm=pa.array(labels, pa.string()))))
 
 
 def test_arms_that_are_missing_beside_a_table_of_outcomes_have_their_key():

@@ -7,6 +7,7 @@ import datetime as dt
 import gzip
 import io
 import re
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -368,3 +369,20 @@ def test_a_last_line_that_has_no_end_is_not_left_out(name, end):
     whole = text_of(columns()).encode() + b"A," + b"\0" * (33 << 20) + end.encode()
     write(name, gzip.compress(whole, compresslevel=1) if name.endswith(".gz") else whole)
     refused(f"^`{name}` cannot be read: its last line has more than 8 MB; a line may have 2 MB at most.$", name)
+
+
+@pytest.mark.parametrize("first", ["x" * (3 << 20), "x" * (1 << 18) + ",outcome"])
+def test_a_first_line_that_is_too_long_is_not_called_empty(first):
+    write("a.csv.gz", gzip.compress(f"{first}\n{text_of(columns())}".encode(), compresslevel=1))
+    refused("`a.csv.gz` cannot be read: its first line has a field of more than 128 KB, or more than 2 MB", "a.csv.gz")
+
+
+def test_lines_that_nobody_can_read_are_not_brought_into_memory():
+    whole = text_of(columns()).encode() + b"A," + b"1" * (64 << 20) + b",0.5,0.5\n" * (1 << 20)
+    write("a.csv.gz", gzip.compress(whole, compresslevel=1))
+    tracemalloc.start()
+    try:
+        refused("`a.csv.gz` cannot be read: .*line", "a.csv.gz")
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()

@@ -112,6 +112,7 @@ def test_the_guess_is_shown_on_one_line():
             {},
         ),
         ("p_0.5 p_1.5 p_2.5", [0.5, 1.5], "p_0.5 p_1.5", {"2.5": "p_2.5"}),
+        ("p_0.5 p_1.0 p_2.0", [0.5, 1.0], "p_0.5 p_1.0", {"2.0": "p_2.0"}),
         ("A B other", ["A", "B"], "A B", {}),
         ("score_A score_B x_A x_B", ["A", "B"], "score_A score_B", {}),
         ("p_A p_B revenue_A revenue_B prob_sale_A prob_sale_B", ["A", "B"], "p_A p_B", {}),
@@ -156,6 +157,21 @@ def test_an_arm_that_first_appears_after_hundreds_of_rows_is_found():
     documents = ['{"A": 0.5, "B": 0.5}'] * 500 + ['{"A": 0.4, "B": 0.4, "C": 0.2}'] * 400
     table = pa.table({"arm": ["A", "B"] * 450, "propensity": documents, "outcome": [1.0, 2.0] * 450})
     assert bl.read(table, propensity="propensity").arms == ("A", "B", "C")
+
+
+@pytest.mark.parametrize("form", ["frame", "csv"])
+@pytest.mark.parametrize("whole", ["1", "1.0"])
+def test_whole_numbers_in_names_are_those_of_arms_with_and_without_a_point(form, whole):
+    arms, names = (1.0, 1.5), (f"p_{whole}", "p_1.5")
+    given = DRAWN.table({"p0": names[0], "p1": names[1]}, arm=pa.array([arms[k] for k in DRAWN.code]))
+    if form == "csv":
+        given.to_pandas().to_csv("arms.csv", index=False)
+    source = given if form == "frame" else "arms.csv"
+    for propensity in (None, "p_*", names, dict(zip((whole, "1.5"), names, strict=True))):
+        read = bl.read(source, propensity=propensity)
+        assert read.arms == arms
+        assert bl.estimate(read).values == pytest.approx(DRAWN.answers.values, rel=1e-9)
+    refused("is one of several, as the table also has", source, propensity="p_1.5")
 
 
 MAPS_OF_NUMBERS = pa.map_(pa.int8(), pa.float64())

@@ -704,3 +704,13 @@ def test_datetimes_of_arrival_need_datetimes_of_assignment():
         with pytest.raises(bl.LogError, match=r"'arrived_at', for `arrived_at`, holds datetimes, but .*`assigned_at`"):
             bl.read(table, propensity="uniform", **options)
     assert len(bl.read(table, propensity="uniform", arrived_at="none", assigned_at="none")) == 18
+
+
+@pytest.mark.parametrize(("missing", "note"), [(1, "1 event has no time and"), (2, "2 events have no time and")])
+def test_events_without_a_time_are_noted(engine, missing, note):
+    sent = {"id": list(range(8)), "arm": ["A", "B"] * 4, "sent_at": list(range(8)), "p": [0.5] * 8}
+    bought = {"id": [0, 1, 2, 3], "paid_at": [*range(1, 5 - missing), *[None] * missing]}
+    options = {"key": "id", "events": True, "window": 3, "propensity": "p"}
+    source = bl.read(engine.table(sent), engine.table(bought), **options, as_of=20)
+    assert source.notes == (f"{note} did not count.",)
+    assert bl.estimate(source).assigned.tolist() == [4, 4]

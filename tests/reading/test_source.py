@@ -209,6 +209,14 @@ def test_a_cap_is_the_same_on_every_engine(engine):
         table.capped(-100)
 
 
+def test_outcomes_that_are_too_large_are_refused_with_a_cap_too(engine):
+    rows = {"arm": ["A", "B"] * 10, "outcome": [1.0] * 19 + [1e300], "p": [0.5] * 20, "assigned_at": list(range(20))}
+    source = bl.read(engine.table(rows), cap=2.0)
+    for ask in (bl.estimate, bl.diagnose, bl.Source.log):
+        with pytest.raises(bl.LogError, match=r"`outcome` in .*is 1e\+300; it must lie between -1e\+60 and 1e\+60"):
+            ask(source)
+
+
 def test_of_events_the_total_is_capped(engine):
     sent = {"id": [1, 2, 3, 4], "arm": ["A", "B", "A", "B"], "sent_at": [0, 0, 1, 1], "p": [0.5] * 4}
     paid = {"id": [1, 1, 2, 4, 4], "revenue": [40.0, 40.0, 10.0, 30.0, 90.0], "paid_at": [2, 3, 2, 3, 50]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.feather
 import pytest
 from drawn import DRAWN, ROWS, refused, same
 from hypothesis import given, settings
@@ -144,6 +145,16 @@ pytestmark = [
     pytest.mark.usefixtures("empty_folder"),
     pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
 ]
+
+
+def test_a_bad_row_of_a_file_out_of_order_is_named_by_its_number(tmp_path):
+    table = DRAWN.wide(p_A=pa.array([0.9999 if i in (40, 50) else p for i, p in enumerate(DRAWN.p[:, 0])]))
+    backwards = table.take(np.arange(ROWS)[::-1])
+    path = str(tmp_path / "a.feather")
+    pa.feather.write_feather(backwards, path, chunksize=7)
+    for source in (path, backwards):
+        refused(f"^`propensity` in row {ROWS - 1 - 50} sums to", source)
+        refused(f"^`propensity` in row {ROWS - 1 - 50} sums to", source, as_of=55)
 
 
 def test_faults_of_joined_tables_name_the_key():

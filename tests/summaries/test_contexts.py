@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from contextual_policies import contextual
 from engines import source_of
@@ -299,3 +300,18 @@ def test_rows_of_which_neither_order_nor_arrivals_are_known_tell_nothing():
     assert unordered(log) == "unknown"
     even = np.full((500, 2), 0.5)
     assert unordered(bl.Log(log.code, log.outcome, even, arms=range(2), assigned_at=log.assigned_numbers)) == "none"
+
+
+def test_rows_of_different_times_have_an_order_in_every_kind_of_table(engine):
+    log = two_segments(500)
+    p = log.propensity
+    columns = pa.table(
+        {"arm": log.code.astype(int), "y": log.outcome, "p0": p[:, 0], "p1": p[:, 1], "t": log.assigned_at}
+    )
+    options = {"arm": "arm", "outcome": "y", "propensity": ["p0", "p1"], "assigned_at": "t"}
+    expected = bl.read(columns, **options).contexts()
+    assert expected
+    shuffled = columns.take(np.random.default_rng(1).permutation(500))
+    for source in (bl.read(shuffled, **options), bl.Log.from_frame(shuffled, **options)):
+        assert source.contexts() == expected
+    assert bl.read(engine.table(shuffled), **options).contexts() == expected

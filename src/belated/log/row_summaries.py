@@ -382,7 +382,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 arrivals=np.sort(when[arrived]),
                 arrived_at=when,
                 at_once=arrived & (when == assigned),
-                in_order=not len(order),
+                in_order=not len(order) or contexts.are_apart(assigned),
                 segment=None if column is None else log.layout.judged[column.code[rows]],
             )
         )

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from belated.base.errors import LogError
+from belated.reading.columns import some
 from belated.reading.embedded import Connection, connect, register
-from belated.reading.engines import engine_of, fetch, sentences
-from belated.reading.inputs import Input
+from belated.reading.engines import UncopiedError, engine_of, fetch, sentences
+from belated.reading.inputs import Input, alike_names
 from belated.reading.roles import Roles
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def copy_tables(
 def _copied(table: Input, connection: Connection, columns: Iterable[str | None], roles: Roles, limit: int) -> Input:
     """Return columns of a table in an embedded engine."""
     names = list(dict.fromkeys(name for name in columns if name is not None))
+    if alike := alike_names(names):
+        raise UncopiedError(f"columns {some(alike)} differ only in case")
     holder = roles.propensity
     with sentences(table.name):
         rows: pa.Table = engine_of(table.table).copied(

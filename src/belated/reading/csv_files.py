@@ -63,6 +63,12 @@ _PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 #: How many bytes of a file's end must hold the last line.
 _END = 1 << 23
 
+#: Characters of a line that we look at; DuckDB reads lines of up to 2 MB.
+_LONGEST_LINE = 1 << 21
+
+#: Lines and characters that tell how a file is laid out.
+_FIRST_LINES, _FIRST_CHARACTERS = 1_000, 1 << 23
+
 
 #: The kinds of labels that are read from text, and DuckDB's type of each.
 _KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
@@ -230,6 +236,11 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
         layout = _layout(path, encoding)
     except UnicodeError:
         raise LogError(f"`{name}` cannot be read: {_not_text(form)}") from None
+    except csv.Error:
+        raise LogError(
+            f"`{name}` cannot be read: its first line has a field of more than 128 KB, or more than 2 MB in all; it "
+            "must hold the column names."
+        ) from None
     if not layout.names:
         raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
     if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}{_RARE_SEPARATORS}]", layout.names[0]):
@@ -277,16 +288,18 @@ class _Layout(NamedTuple):
 def _layout(path: str, encoding: str | None) -> _Layout:
     """Return how a file is laid out, as its first two records tell: more fields, as many in both, are more likely."""
     with _opened(path, encoding) as file:
-        lines = list(islice(file, 1_000))
+        lines = list(_first_lines(file))
     skip = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
     named = re.fullmatch(r'"?sep=(.)"?\s*', lines[skip], re.IGNORECASE) if lines[skip:] else None
     skip += named is not None  # spreadsheets are told so
     best: tuple[bool, int, list[str], str] | None = None
+    too_long: csv.Error | None = None
     for separator in _SEPARATORS if named is None else named[1]:
         records = (record for record in csv.reader(lines[skip:], delimiter=separator) if record)
         try:
             names = next(records, [])
-        except csv.Error:
+        except csv.Error as error:
+            too_long = error
             continue
         try:
             fields = len(next(records, names))
@@ -295,6 +308,8 @@ def _layout(path: str, encoding: str | None) -> _Layout:
         fits = fields == len(names) or (fields == len(names) + 1 and separator == ",")
         if best is None or (fits and len(names) > 1, len(names)) > (best[0], best[1]):
             best = fits and len(names) > 1, len(names), names, separator
+    if best is None and too_long is not None:
+        raise too_long
     if best is None:
         return _Layout(",", skip, [])
     names = [name or f"column{i}" for i, name in enumerate(best[2])]
@@ -479,11 +494,36 @@ def _opened_at_names(path: str, form: TextFormat) -> Iterator[tuple[TextIO, _Lay
         yield file, layout
 
 
+def _first_lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines that tell how a file is laid out; one that is too long ends them, unless it is the first."""
+    size = 0
+    lines = islice(_lines(file), _FIRST_LINES)
+    while size < _FIRST_CHARACTERS:
+        try:
+            line = next(lines, "")
+        except csv.Error:
+            if not size:
+                raise
+            return
+        if not line:
+            return
+        size += len(line)
+        yield line
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yield lines; one that nobody can read is an error before all of it is in memory: small files may unpack to it."""
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE and line[-1] not in "\n\r":
+            raise csv.Error("line larger than any that is read")
+        yield line
+
+
 def _place(path: str, form: TextFormat, row: int) -> str:
     """Return which line a row begins in; lines may be empty, and rows may go over several."""
     try:
         with _opened_at_names(path, form) as (file, layout):
-            reader = csv.reader(file, delimiter=layout.separator)
+            reader = csv.reader(_lines(file), delimiter=layout.separator)
             line, record_number = 0, -1
             for record in reader:
                 if record and (record_number := record_number + 1) > row:
@@ -512,7 +552,7 @@ def csv_fault(path: str, form: TextFormat) -> str | None:
     line = 1
     try:
         with _opened_at_names(path, form) as (file, layout):
-            reader = csv.reader(file, delimiter=layout.separator, strict=True)
+            reader = csv.reader(_lines(file), delimiter=layout.separator, strict=True)
             width = len(next(reader))
             for fields in islice(reader, 10 * FIRST_ROWS):
                 line = layout.skip + reader.line_num
@@ -523,7 +563,7 @@ def csv_fault(path: str, form: TextFormat) -> str | None:
     except UnicodeError:
         return _not_text(form)
     except csv.Error as error:
-        if "field larger" in str(error):
+        if " larger " in str(error):
             return None
         return f"{error} after line {line:,}: a quotation mark is not closed, or not followed by a separator."
     except (OSError, EOFError, StopIteration):

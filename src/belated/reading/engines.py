@@ -403,7 +403,7 @@ class SQLite(Engine):
         kinds = {type(value) for value in values} - {type(None)}
         if not kinds:
             return pa.array(values, type=pa.float64() if dtype.is_numeric() else pa.string())
-        if kinds == {int} and dtype.is_boolean():
+        if kinds == {int} and dtype.is_boolean() and {*values} <= {0, 1, None}:  # it may hold any other number
             return pa.array([None if value is None else bool(value) for value in values])
         if len(kinds) > 1 and kinds != {int, float}:
             odd = next(value for value in values if isinstance(value, (str, bytes)))
@@ -553,6 +553,7 @@ _MEANINGS = {
     "Could not set lock": "another program has it open for writing; close that program first.",
     "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or it is incomplete.",
     "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or it is incomplete.",
+    "does not support a full read": "a line of it has more than 2 MB, or very many of its lines are empty.",
     "not utf-8 encoded|Set the correct encoding": f"it is not text in UTF-8; give its {argument('encoding')}.",
     "Permission denied": "that is not permitted.",
 }

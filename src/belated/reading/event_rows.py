@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from belated.base.checks import LARGEST_OUTCOME, outcome_fault
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
@@ -34,12 +35,22 @@ def with_events(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch], c
         raise OptionError(f"Events need a {argument('window')}.")
     window = length_on(log.clock, query.window)
     row, when, value = _own(log, records) if query.deliveries is None else _delivered(log, query, records)
+    _check_values(log, row, when, value)
     age = ages_at(when, log.assigned_numbers[row], window)
     order = np.lexsort((value, age, row))  # engines give them in any order, and sums depend on it in the last digit
     row, age, value = row[order], age[order], value[order]
     lag = 0 if query.lag is None else length_on(log.clock, query.lag, "lag")
     measure: Measure = query.measure
     return log.with_events(Events.of(row, age, value, window, measure, lag), log.moment, cap)
+
+
+def _check_values(log: Log, row: Array, when: Array, value: Array) -> None:
+    """Refuse the first event that is too large and has happened; totals are checked only once windows have closed."""
+    wrong = np.flatnonzero(~(np.abs(value) <= LARGEST_OUTCOME))
+    wrong = wrong if log.moment is None else wrong[when[wrong] <= log.moment]
+    if len(wrong):
+        first = wrong[np.argmin(row[wrong])]
+        raise LogError.of_row("outcome", int(row[first]), f"{outcome_fault(float(value[first]))}.")
 
 
 def _own(log: Log, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from belated.base.checks import LARGEST_OUTCOME, outcome_fault
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.kernels.fields import OWN_FIELDS
@@ -78,9 +79,9 @@ def grouped_sums(
         raise LogError(f"{what} the rows of events in memory; this table has too many.", column=column)
     with sentences(source.name, source.query.versions):
         entries = [_entries(source, weights) for weights, _ in parts]
-    at = [source.last_look] if moments is None else list(moments)
+    at = [source.last_look] if moments is None else moments.tolist()
     return [
-        [_Matured(source, weights, each).sums(float(moment), cut=moments is None) for moment in at]
+        [_Matured(source, weights, each).sums(moment, cut=moments is None) for moment in at]
         for (weights, _), each in zip(parts, entries, strict=True)
     ]
 
@@ -89,7 +90,7 @@ def grouped_cohorts(source: TableRows) -> CohortEvidence:
     """Return how the build-up of events goes with the time of assignment."""
     weights = read_weights("sqrt")
     with sentences(source.name, source.query.versions):
-        return _Matured(source, weights, _entries(source, weights)).cohorts(float(source.last_look))
+        return _Matured(source, weights, _entries(source, weights)).cohorts(source.last_look)
 
 
 # ---------------------------------------------------------------- queries
@@ -165,7 +166,7 @@ class _Matured:
         self.lag = 0 if query.lag is None else length_on(source.clock, query.lag, "lag")
         self.cells = len(source.layout.labels) * len(source.arms)
 
-    def sums(self, moment: float, window: int | float | None = None, *, cut: bool = False) -> Sums:
+    def sums(self, moment: int | float, window: int | float | None = None, *, cut: bool = False) -> Sums:
         """Return the sums as of a moment for a window, cut to the longest age that every cell has reached."""
         window = self.window if window is None else window
         entries, length = self.entries, span_of(self.clock, 0, window)
@@ -191,7 +192,7 @@ class _Matured:
             sums = Segments.of(self.layout, sums).total()
         return replace(sums, maturing=self._maturity(moment, window, known, exposure, entered, events))
 
-    def _lived(self, moment: float, length: float) -> tuple[Array, Exposure, Happened]:
+    def _lived(self, moment: int | float, length: float) -> tuple[Array, Exposure, Happened]:
         """Return the entries that had been assigned, the ages that they have reached, and their events by then."""
         entries = self.entries
         age = span_of(self.clock, self.first + self.lag, moment) - entries.since
@@ -202,9 +203,12 @@ class _Matured:
         counts = place[entries.entry] >= 0
         counts[counts] = entries.age[counts] <= age[place[entries.entry[counts]]]
         events = Happened(place[entries.entry[counts]], entries.age[counts], entries.value[counts])
+        if not (np.abs(events.value) <= LARGEST_OUTCOME).all():  # of a window that is still open
+            value = float(events.value[np.argmin(np.abs(events.value) <= LARGEST_OUTCOME)])
+            raise LogError(f"{argument('outcome')} of an event {outcome_fault(value)}.", column="outcome")
         return entered, Exposure(entries.cell[entered], age, entries.powers[1, entered]), events
 
-    def cohorts(self, moment: float) -> CohortEvidence:
+    def cohorts(self, moment: int | float) -> CohortEvidence:
         """Return how the build-up of events goes with the time of assignment."""
         entered, exposure, events = self._lived(moment, span_of(self.clock, 0, self.window))
         if self.cap is not None:
@@ -248,7 +252,13 @@ class _Matured:
         )  # fmt: skip
 
     def _maturity(
-        self, moment: float, window: int | float, known: AgeReach, exposure: Exposure, entered: Array, events: Happened
+        self,
+        moment: int | float,
+        window: int | float,
+        known: AgeReach,
+        exposure: Exposure,
+        entered: Array,
+        events: Happened,
     ) -> Maturity:
         clock, shape = self.clock, (-1, len(self.arms))
         closed = exposure.age >= span_of(self.clock, 0, window)

@@ -14,7 +14,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock, MomentLike, check_span
-from belated.reading.columns import clock_of, clock_times, has_nan, text_of
+from belated.reading.columns import clock_of, clock_times, has_nan, number, text_of
 from belated.reading.csv_texts import compact_pattern
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.roles import Roles, propensity_columns, with_spare
@@ -217,7 +217,7 @@ def look(query: RowsQuery, moment: int | float | None, clock: Clock) -> Facts:
         n = sum(counts["rows"][i].as_py() for i in missing)
         is_missing = rows.arm.isnull() | rows.arm.isnan() if has_nan(rows.arm) else rows.arm.isnull()
         fault = f"is missing{'' if n == 1 else f', the first of {n:,} rows'}; every row needs an arm."
-        of_row = refused(query, rows, is_missing.cast("float64"), is_missing, partial(_of_arm, fault))
+        of_row = refused(query, rows, number("arm", is_missing), is_missing, partial(_of_arm, fault))
         raise query.in_file(of_row, moment)
     if apart:
         times = fetch(rows.aggregate(**ends))

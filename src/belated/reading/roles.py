@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -35,6 +36,9 @@ PROPENSITY_UNITS: tuple[PropensityUnit, ...] = get_args(PropensityUnit)
 
 #: What arms and names of columns are compared as, the strictest first.
 _FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, snake)
+
+#: How arms are written in names of columns: 1.0 as 1 or, as Python writes it, as 1.0.
+_WRITTEN: tuple[Callable[[Label], str], ...] = (text_of, str)
 
 
 # ---------------------------------------------------------------- roles
@@ -208,8 +212,8 @@ class Roles:
 
 def _check_chosen(column: str, beside: Sequence[str], arms: Sequence[Label]) -> None:
     """Refuse one arm's column of propensities as the chosen arm's, if every other arm has a column too."""
-    texts = list(map(text_of, arms))
-    for text in texts if len(texts) > 1 else ():
+    several = dict.fromkeys(tuple(map(write, arms)) for write in _WRITTEN if len(arms) > 1)
+    for texts, text in ((written, text) for written in several for text in written):
         for match in re.finditer(re.escape(text), column):
             start, end = column[: match.start()], column[match.end() :]
             others = [f"{start}{other}{end}" for other in texts if other != text]
@@ -275,8 +279,8 @@ def wide(columns: Iterable[str], arms: Iterable[Label], *, sure: bool = False) -
     is preferred, and with `sure` required; two that serve equally well are an error.
     """
     names, known = list(columns), list(arms)
-    for fold in _FOLDS:
-        texts = {fold(text_of(arm)): arm for arm in known}
+    for write, fold in product(_WRITTEN, _FOLDS):
+        texts = {fold(write(arm)): arm for arm in known}
         if not all(texts) or len(texts) < max(len(known), 1):
             continue
         folded = unique((fold(name), name) for name in names)
@@ -313,11 +317,11 @@ def wide(columns: Iterable[str], arms: Iterable[Label], *, sure: bool = False) -
 def by_label(labelled: Iterable[tuple[Label, str]], arms: Sequence[Label]) -> Wide | None:
     """Return the column of each arm among labelled columns, or None if an arm has none."""
     pairs = list(labelled)
-    for fold in _FOLDS:
-        texts = {fold(text_of(arm)): arm for arm in arms}
-        owned = unique((fold(text_of(label)), column) for label, column in pairs)
+    for write, fold in product(_WRITTEN, _FOLDS):
+        texts = {fold(write(arm)): arm for arm in arms}
+        owned = unique((fold(write(label)), column) for label, column in pairs)
         if len(texts) == len(arms) and texts.keys() <= owned.keys():
-            spare = {label: column for label, column in pairs if fold(text_of(label)) not in texts}
+            spare = {label: column for label, column in pairs if fold(write(label)) not in texts}
             return Wide({arm: owned[text] for text, arm in texts.items()}, _in_type_of_arms(spare, arms))
     return None
 

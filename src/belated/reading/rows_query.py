@@ -456,6 +456,9 @@ def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = 
     early = 0 if query.measure is None else rows_in(_early_events(query, moment))
     if early:
         notes.append(f"{count(early, 'event')} happened before the assignment and did not count.")
+    untimed = 0 if query.measure is None else delivered["n"] - delivered["timed"]
+    if untimed:
+        notes.append(f"{count(untimed, 'event')} {'has' if untimed == 1 else 'have'} no time and did not count.")
     return notes
 
 
@@ -541,9 +544,15 @@ def _conflicts(query: RowsQuery, moment: int | float | None) -> ir.Table:
 
 
 def _delivered_counts(query: RowsQuery, moment: int | float | None) -> ir.Table:
-    """Return how many deliveries there are by a moment, `n`, how many have a key, `keyed`, and how many `keys`."""
+    """Return how many deliveries there are by a moment, `n`, how many have a key, `keyed`, and how many `keys`.
+
+    If it is known when they came, also how many have a time, `timed`.
+    """
     delivered = query.raw_deliveries(moment)
-    return delivered.aggregate(n=delivered.count(), keyed=delivered.key_.count(), keys=delivered.key_.nunique())
+    timed = {"timed": delivered.when.count()} if "when" in delivered.columns else {}
+    return delivered.aggregate(
+        n=delivered.count(), keyed=delivered.key_.count(), keys=delivered.key_.nunique(), **timed
+    )
 
 
 def _early_events(query: RowsQuery, moment: int | float | None) -> ir.Table:

@@ -131,10 +131,12 @@ class Source(TableRows, Table):
         return self._held is not None
 
     def _hold_streamed(self) -> None:
-        """Load the rows into memory if they pass through it anyway."""
+        """Load the rows of events into memory if they pass through it anyway, or if there is no other way."""
         self._remembers = True
-        if self.is_streamed:
-            self.hold()
+        if not (self.is_streamed or (self.units is not None and self.units.needs_rows_of_events is not None)):
+            return
+        if self._held is None and 0 < len(self) <= self._most_held:
+            self._held = self.log()  # an invalid row is refused here, with its place
 
     @property
     def _most_held(self) -> int:
@@ -235,6 +237,8 @@ class Source(TableRows, Table):
         """Return the sums of matured outcomes."""
         self._hold_streamed()
         if self._held is None and not any(weights.needs_rows for weights, _ in choices) and len(self):
+            with sentences(self.name, self.query.versions):
+                self._check()
             if moments is None:
                 return self._remembered(lambda new: grouped_sums(self, new, None), choices)
             return grouped_sums(self, choices, moments)

@@ -207,7 +207,7 @@ class RowReader:
         opened = self.opened
         if error.row is None:
             return error
-        if opened.query.keeps_order and (not ordered or opened.query.line is not None):
+        if opened.query.keeps_order:
             return self.first_fault(error) if ordered else opened.query.in_file(error, opened.moment)
         before = 0
         with closing(self.records(ordered=ordered)) as records:

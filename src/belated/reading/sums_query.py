@@ -80,9 +80,9 @@ def first_pass(rows: ir.Table, arms: int) -> ir.Table:
 
 
 def with_cap(rows: ir.Table, cap: float) -> ir.Table:
-    """Return the rows with outcomes capped; values that are not finite stay, and are refused later."""
+    """Return the rows with outcomes capped; values that are too large stay, and are refused later."""
     number = float_literal(cap, rows)
-    return rows.mutate(outcome=rows.outcome.between(number, LARGEST_FLOAT).ifelse(number, rows.outcome))
+    return rows.mutate(outcome=rows.outcome.between(number, LARGEST_OUTCOME).ifelse(number, rows.outcome))
 
 
 def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:

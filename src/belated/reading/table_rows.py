@@ -235,7 +235,7 @@ class TableRows(Data):
                     arrivals=np.sort(batch.arrived[~out]) if self.within is None else None,
                     arrived_at=batch.arrived if self.within is None else None,
                     at_once=~out & (batch.arrived == batch.assigned),
-                    in_order=in_order,
+                    in_order=in_order or contexts.are_apart(batch.assigned),
                     segment=self.layout.judged[batch.segment] if self.segments else None,
                 )
             )

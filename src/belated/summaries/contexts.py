@@ -163,6 +163,11 @@ def stretches(rows: int) -> list[tuple[int, int]]:
     return [(0, EARLIEST), *((int(start), int(start) + STRETCH) for start in later)]
 
 
+def are_apart(assigned: Array) -> bool:
+    """Whether no two rows, in order of assignment, have one time, so that their order is known wherever they are."""
+    return bool((assigned[1:] > assigned[:-1]).all())
+
+
 def swings(glimpse: Glimpse) -> Swings:
     """Count how probabilities swing."""
     quiet = _quiet_before(glimpse)
