@@ -159,9 +159,9 @@ KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
     "recorded_at": CALENDAR + NUMERIC,
 }
 
-#: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
+#: Kinds that only some names make likely: an arm is seldom a fraction or a date, text seldom a time or propensities.
 ONLY: Mapping[tuple[Role, ColumnKind], str] = {
-    ("arm", "number"): "arm|action",
+    **dict.fromkeys([("arm", "number"), ("arm", "time"), ("arm", "duration")], "arm|action"),
     ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)|sent",
     ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)|reported",
     **{("arrived_at", kind): rf"reported|(?!({_ACT})$).*" for kind in NUMERIC},

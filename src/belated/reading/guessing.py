@@ -63,7 +63,7 @@ def find(
         Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`, `segment`,
         `covariates`, `arrival_probability`, `recorded_at`; None is one that was not given, "" or "none" one that no
         column plays. With `events`, a row of the second table needs no outcome. With `texts`, the first table is
-        text, and its columns of kind "other" may still hold labels.
+        text, and its columns of kind "other", and those named `arm` that look like times, may still hold labels.
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
     for role in _SINGLE:
@@ -80,13 +80,14 @@ def find(
             f"{argument('arrived_at')} and {argument('delay')} are two forms of the same information; give one of them."
         )
     called = None if outcome_kinds is None else "events" if events else "outcomes"
+    as_text: dict[str, tuple[ColumnKind, ...]] = {"arm": (*KINDS["arm"], "time", "duration")} if texts else {}
     first = _Columns(kinds)
     second = first if outcome_kinds is None else _Columns(outcome_kinds, f" in the {called}", later=True)
     tables: dict[Role, _Columns] = {
         "arm": first, "assigned_at": first, "outcome": second, "arrived_at": second, "delay": second
     }  # fmt: skip
     roles: dict[str, str | None] = {
-        role: None if options[role] == "" else table.take(role, options[role])
+        role: None if options[role] == "" else table.take(role, options[role], as_text.get(role, ()))
         for role, table in tables.items()
         if role in options
     }
@@ -106,10 +107,10 @@ def find(
     required: tuple[Role, ...] = ("arm", "outcome")
     for role in required:
         column = None if role in options else tables[role].guess(role)
-        if column is None and role not in options and texts:  # labels may be NA and None
-            column = tables[role].guess(role, ("other",))
+        if column is None and role not in options and texts:  # labels may be NA and None, or dates
+            column = tables[role].guess(role, ("other", *as_text.get(role, ())))
         if column is not None:
-            roles[role] = tables[role].take(role, column)
+            roles[role] = tables[role].take(role, column, as_text.get(role, ()))
         if not roles.setdefault(role, None) and not (role == "outcome" and events):
             raise tables[role].missing(role)
     roles |= _times(first, second, roles)
