@@ -31,6 +31,7 @@ from belated.estimation.target import Target, read_target
 from belated.log.data import Data, require_data
 from belated.log.log import Log
 from belated.summaries.caps import Cap, capped_at, no_cap
+from belated.summaries.maturing import unit_of_events
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,7 +150,9 @@ def _estimated(log: Log, target: Target, tail: float, segment: Label) -> tuple[f
 
 
 def _unit(log: Log) -> Unit:
-    """Return the unit of the means of a log for display, as in `Sums.unit`."""
+    """Return the unit of the means of a log for display, as in `Sums.unit_of`."""
+    if log.measure is not None:
+        return unit_of_events(log.measure)
     outcomes = log.outcome[log.arrived]
     both = 0.0 in outcomes and 1.0 in outcomes
     return "percent" if both and bool(np.isin(outcomes, (0, 1)).all()) else "number"

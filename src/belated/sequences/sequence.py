@@ -137,10 +137,10 @@ def sequence(  # noqa: PLR0913
         matured.follow(memory, moments)
         return MaturingSequence(matured)
     if memory.segments:
-        looked = StandardisedLooks(design, memory.clock, data.outcome_name, memory.segments)
+        looked = StandardisedLooks(design, memory, data.outcome_name)
         looked.follow(memory, moments)
         return StandardisedSequence(looked, memory.within)
-    history = History(design, memory.clock, data.outcome_name)
+    history = History(design, memory.clock, data.outcome_name, memory.measure)
     history.follow(memory, arrivals, moments)
     return ConfidenceSequence(history, memory.within)
 
