@@ -127,7 +127,7 @@ def where_outcomes_are(evidence: Evidence) -> tuple[Array, Array, Array]:
         overdue = np.array([out[k, _overdue_bin(evidence.arrivals, k) :].sum() / n[k] for k in range(len(n))])
     if evidence.within is not None:  # all windows have closed
         overdue = 1 - arrived
-    return arrived, 1 - arrived - overdue, overdue
+    return arrived, np.maximum(1 - arrived - overdue, 0.0), overdue
 
 
 def _overdue_bin(arrivals: ArrivalCounts, arm: int) -> int:

@@ -68,6 +68,8 @@ def arrivals(evidence: Evidence) -> Verdict:
     if arrived[k] < 2:
         advice = "Wait for its outcomes, or leave the arm out."
         return Verdict("amber", f"{finding}, so it has no interval.", advice, numbers)
+    if arrived[k] < FEW and not squares_about_mean(arrived, evidence.totals["y"], evidence.totals["y2"]).any():
+        return Verdict("amber", f"{finding}, which is few.", "Wait for more outcomes.", numbers)  # it has no interval
     if arrived[k] < FEW:
         advice = "Wait for more outcomes, or treat its interval with caution."
         return Verdict("amber", f"{finding}, so its interval is approximate.", advice, numbers)
