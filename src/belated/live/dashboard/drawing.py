@@ -65,7 +65,7 @@ def draw(answer: LiveAnswer, history: ExperimentHistory) -> Drawn:
     evidence = log.evidence()
     soundness = draws(log, evidence)
     if estimate is None:
-        return Drawn([_nothing_known(answer)], [], over_time, [], soundness, answer.diagnosis)
+        return Drawn([answer.nothing_known], [], over_time, [], soundness, answer.diagnosis)
     report = as_report(answer, log, evidence)
     return Drawn(
         lead=sentences(answer),
@@ -75,16 +75,6 @@ def draw(answer: LiveAnswer, history: ExperimentHistory) -> Drawn:
         soundness=soundness,
         diagnosis=answer.diagnosis,
     )
-
-
-def _nothing_known(answer: LiveAnswer) -> str:
-    """Say why there are units, and no outcomes."""
-    if answer.warnings:
-        return answer.warnings[0]
-    window = answer.setup.outcome.window
-    if window is None:
-        return "No outcome has arrived yet."
-    return f"No window has closed yet: the outcome of a unit is known {window} after its assignment."
 
 
 def as_report(answer: LiveAnswer, log: Data, evidence: Evidence) -> Report:
