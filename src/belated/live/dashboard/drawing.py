@@ -167,7 +167,20 @@ def _exclusion_text(answer: SequenceAnswer, about: LiveAnswer) -> str:
             f"The interval of {above} and {below} excluded 0 at {at} UTC: you could have stopped. It includes 0 again."
         )
     higher, lower = (above, below) if answer.estimate > 0 else (below, above)
-    return f"{higher} is higher than {lower}: by {_span(answer)}. You could have stopped at {at} UTC."
+    known = f"{higher} is higher than {lower}: by {_span(answer)}."
+    if _has_turned(answer, about):
+        return f"{known} It seemed lower when the interval first excluded 0, at {at} UTC: look whether outcomes drift."
+    return f"{known} You could have stopped at {at} UTC."
+
+
+def _has_turned(answer: SequenceAnswer, about: LiveAnswer) -> bool:
+    """Whether the other arm was higher when the interval of a difference first excluded 0."""
+    if about.sequence is None:
+        return False
+    track = about.sequence.track(*answer.parts)
+    at = np.datetime64(about.exclusions[answer.name].replace(tzinfo=None), "us")
+    then = min(int(np.searchsorted(np.asarray(track.moments), at)), len(track) - 1)
+    return bool(track.estimate[then] * answer.estimate < 0)
 
 
 def _span(answer: SequenceAnswer) -> str:
