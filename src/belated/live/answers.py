@@ -197,7 +197,7 @@ class LiveAnswer(Table):
         for place, known in enumerate(sequences):
             own = fixed[place * each : (place + 1) * each]
             answers = [_silent(a) for a in own] if known is None else known.contrasts(baseline).answers
-            followed += [replace(a, why=None if a.why is None else in_live(a.why)) for a in answers]
+            followed += map(_in_live, answers)
         return tuple(zip(fixed, followed, strict=True))
 
     def _columns(self) -> list[Column]:
@@ -227,7 +227,7 @@ class LiveAnswer(Table):
         (arm,) = estimate.arms
         fixed = replace(estimate.policy({arm: 1.0}), name=str(arm))
         followed = _silent(fixed) if self.sequence is None else self.sequence.arm(arm)
-        return [(fixed, replace(followed, why=None if followed.why is None else in_live(followed.why)))]
+        return [(fixed, _in_live(followed))]
 
     def _excluded(self, name: str) -> str | None:
         at = self.exclusions.get(name)
@@ -253,7 +253,7 @@ class LiveAnswer(Table):
         for fixed, each in self.contrasts or self._only_arm(estimate):
             if each.why is not None and math.isinf(each.high - each.low):
                 place = "" if fixed.segment is None else f"In segment {one_line(repr(fixed.segment))}: "
-                whys.append(place + each.why)
+                whys += [place + why for why in each.whys]
         return reasons(why for why in whys if not any(said.startswith(why[:-1]) for said in self.warnings))
 
     def to_dict(self) -> JsonObject:
@@ -275,6 +275,12 @@ class LiveAnswer(Table):
 
 
 _SEGMENTS = "The first lines are averages over the units so far; the others are for one segment each."
+
+
+def _in_live(answer: SequenceAnswer) -> SequenceAnswer:
+    """Return the same answer with reasons that a live experiment can act on."""
+    whys = tuple(map(in_live, answer.whys))
+    return replace(answer, why=" ".join(whys) or None, whys=whys)
 
 
 def _silent(answer: Answer) -> SequenceAnswer:
