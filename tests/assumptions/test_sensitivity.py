@@ -131,7 +131,7 @@ def test_arms_with_few_arrivals_have_no_interval():
     assert none.to_json()
     never = bl.sensitivity(bl.Log(["A", "A"], [1, 2], [[0.5, 0.5]] * 2, arms=["A", "B"]), ("B", "A"))
     assert math.isnan(never.observed_share["B"])
-    assert "– of B's" in never.to_text()
+    assert "there is no row of B" in never.to_text()
     assert never.to_json()
 
 
@@ -284,11 +284,25 @@ def test_the_interval_touches_zero_at_the_tipping_point():
     assert answer.at(tips).includes(0)
     assert not answer.at(tips * (1 - 1e-6)).includes(0)
     assert f"factor of {tips:.3g}" in answer.conclusion
-    assert "B beats A" in answer.conclusion
-    assert "B beats A" in bl.sensitivity(experiment(), ("A", "B")).conclusion
+    assert "B is higher than A" in answer.conclusion
+    assert "B is higher than A" in bl.sensitivity(experiment(), ("A", "B")).conclusion
     delta = answer.shift.tipping_point
     assert answer.shift.at(delta).includes(0)
     assert not answer.shift.at(delta * (1 - 1e-6)).includes(0)
+
+
+def test_notes_say_of_which_arms_they_speak_and_count_in_words():
+    arm, steps = ["A", "B", "C"] * 40 + ["D"], list(range(1, 122))
+    outcome = [math.nan if a in "CD" else float(i % 7 < 3) + (a == "B") for i, a in enumerate(arm)]
+    arrived = [math.nan if math.isnan(y) else t + 1 for t, y in zip(steps, outcome, strict=True)]
+    log = bl.Log(arm, outcome, "uniform", assigned_at=steps, arrived_at=arrived, as_of=130)
+    full = bl.sensitivity(log, ("B", "A"), mature=1)
+    assert "No outcome of A or B is missing among the 121 rows that count" in full.conclusion
+    assert "assigned at least 1 step before the end, of which" in str(full)
+    old = str(bl.sensitivity(log, ("D", "A"), mature=20))
+    assert "of which 100.0% of A's outcomes have arrived; there is no row of D." in old
+    alone = bl.sensitivity(log, "D", mature=20)
+    assert "before the end; there is no row of D." in str(alone)
 
 
 def test_no_conclusion_and_one_that_cannot_fall():
@@ -329,7 +343,7 @@ def test_with_nothing_missing_the_sentence_says_so():
     sensitivity = bl.sensitivity(log, ("B", "A"))
     assert sensitivity.nothing_missing
     rows = "No outcome is missing among the 400 rows that count"
-    assert sensitivity.conclusion == f"B beats A. {rows}, so this cannot depend on which outcomes arrived."
+    assert sensitivity.conclusion == f"B is higher than A. {rows}, so this cannot depend on which outcomes arrived."
     equal = bl.simulate(bl.Bandit({arm: bl.arms.bernoulli(0.4) for arm in "AB"}), bl.policies.uniform(), 400, seed=1)
     assert bl.sensitivity(equal, ("B", "A")).conclusion.startswith("The interval includes 0. No outcome is missing")
 

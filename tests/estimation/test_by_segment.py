@@ -216,3 +216,14 @@ def test_text_that_is_no_policy_by_segment(segments, text):
 def test_a_policy_of_a_segment_that_is_not_there():
     with pytest.raises(bl.OptionError, match="There is no segment 'FR'"):
         read_policy_by_segment(("A", "B"), ("DE",), "FR:B")
+
+
+@pytest.mark.filterwarnings("ignore::belated.base.errors.BelatedWarning")
+def test_notes_on_one_segment_and_on_arms_without_an_outcome():
+    arm, segment = ["A", "B"] * 10, list("wxyz" * 5)
+    outcome = [None if k % 2 else float(k) for k in range(20)]
+    est = bl.estimate(
+        bl.Log(arm, outcome, "uniform", segment=segment, delay=[None if k % 2 else 1.0 for k in range(20)])
+    )
+    assert Mix(est)._title() == "1 segment, and its share of the population"
+    assert not any("stand for them" in note for note in est._notes())  # there are no outcomes that could

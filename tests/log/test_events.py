@@ -351,3 +351,24 @@ def test_closed_windows_have_covariates_of_their_own() -> None:
     named = {"key": "id", "assigned_at": "at", "arrived_at": "when", "propensity": "uniform", "covariates": "x"}
     read = bl.read(sent, bought, events=True, maturing=False, **named, **options)
     assert bl.estimate(log.closed()).values == pytest.approx(bl.estimate(read).values, rel=1e-12)
+
+
+@pytest.mark.parametrize(("measure", "unit"), [("indicator", "percent"), ("count", "number"), ("sum", "number")])
+@pytest.mark.parametrize("happened", [True, False])
+@pytest.mark.filterwarnings("ignore::belated.base.errors.BelatedWarning")
+def test_events_have_one_unit_in_all_results(measure: Any, unit: str, happened: bool) -> None:
+    rng, rows = np.random.default_rng(1), 400
+    own = np.flatnonzero(rng.random(rows) < 0.3 * happened)  # at most one event, of value 1
+    events = {"unit": own, "age": rng.uniform(0, 3, len(own)), "value": np.ones(len(own))}
+    log = bl.Log.of_events(
+        np.where(rng.random(rows) < 0.5, "A", "B"), np.full((rows, 2), 0.5), events, measure=measure,
+        assigned_at=np.sort(rng.uniform(0, 20, rows)), window=5.0, as_of=18.0, segment=np.arange(rows) % 2,
+    )  # fmt: skip
+    closed = log.closed()
+    assert {bl.estimate(log).unit, bl.estimate(closed).unit, bl.trajectory(closed, at=3)[-1].unit} == {unit}
+    assert {estimate.unit for estimate in bl.compare(log).estimates.values()} == {unit}
+    difference = "number" if unit == "number" else "points"
+    assert {bl.sequence(each).contrast("B", "A").unit for each in (log, closed)} == {difference}
+    assert bl.sequence(closed, segment=0).contrast("B", "A").unit == difference
+    assert bl.sensitivity(log, ("B", "A")).unit == difference
+    assert closed.outcome_name == log.outcome_name

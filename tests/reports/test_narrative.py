@@ -81,7 +81,7 @@ def test_differences_without_a_baseline():
     assert "with C than with A" in said
     assert "with C than with B" in said
     assert "no clear difference" not in said
-    assert "These differences may be 0 (95% intervals in brackets): B minus A (" in said
+    assert "This difference may be 0 (95% interval in brackets): B minus A (" in said
     assert "The intervals of all 3 differences hold together at 95%." in said
 
 
@@ -120,6 +120,19 @@ def test_no_arm_of_many_equal_ones_is_said_to_differ_more_often_than_promised():
     assert stats.binom.sf(said - 1, runs, 0.05) > 1e-3
 
 
+def test_the_number_of_an_arm_begins_a_sentence_with_a_capital():
+    report = sample_report((1, 2, 3), (1, 2, 9), arriving={2: 1})
+    assert "Arm 3 has an estimate, but no interval: only one of its outcomes has arrived." in answer(report)
+    report = sample_report(tuple(range(12)), [1.0] * 11 + [1.4], rows=600)
+    (sentence,) = (sentence for sentence in answer(report) if "compared at once" in sentence)
+    assert re.match("Arm [0-9]+ minus arm 0", sentence)
+
+
+def test_one_more_difference_is_one():
+    report = sample_report(tuple("ABCDEF"), (1, 5, 9, 13, 17, 21), rows=600)
+    assert "There is 1 more clear difference in the table." in " ".join(answer(report))
+
+
 def test_a_lift_stands_beside_its_difference():
     report = sample_report(means=(5.0, 6.0))
     report = replace(report, contrasts=report.estimate.contrasts("A", lift=True))
@@ -128,6 +141,9 @@ def test_a_lift_stands_beside_its_difference():
     alike = sample_report(means=(5.0, 5.0))
     (sentence,) = answer(replace(alike, contrasts=alike.estimate.contrasts("A", lift=True)))
     assert sentence.endswith(f"), a lift of {alike.estimate.lift('B', 'A').words}.")
+    unknown = sample_report(arriving={1: 0})
+    said = answer(replace(unknown, contrasts=unknown.estimate.contrasts("A", lift=True)))
+    assert not any("lift" in sentence or "relative difference" in sentence for sentence in said)
     untold = sample_report(means=(0.0, 1.0))
     said = answer(replace(untold, contrasts=untold.estimate.contrasts("A", lift=True)))
     assert "lift" not in said[0]

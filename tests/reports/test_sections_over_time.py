@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from reports.samples import event_log, event_tables, read_page
 
 import belated as bl
@@ -57,6 +58,15 @@ def test_the_windows_that_were_asked_for_are_in_tables(tmp_path):
     assert shown["arrivals"].heading == "When events happen"
     assert shown["moved"].heading == "How the answer changed as windows closed"
     assert "arrived" not in {column.name for column in shown["arms"].parts[0].sheet.columns}
+
+
+def test_the_title_of_capped_differences_by_window_reads_as_words():
+    sent = pa.table({"user": range(90), "arm": ["A", "B", "C"] * 30, "at": range(90)})
+    bought = pa.table({"user": range(0, 90, 2), "on": range(1, 91, 2), "value": [5.0, 1.0, 2.0] * 15})
+    options = {"key": "user", "assigned_at": "at", "arrived_at": "on", "outcome": "value", "propensity": "uniform"}
+    log = bl.read(sent, bought, events="sum", windows=[2, 10], as_of=90, cap=3, **options)
+    *_, differences = next(each for each in sections(event_report(log)) if each.name == "buildup").parts
+    assert differences.caption.startswith("Differences in mean value, capped at 3, by window, with 95% intervals")
 
 
 def test_before_any_window_closes_the_report_is_about_the_longest_age():

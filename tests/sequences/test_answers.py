@@ -52,3 +52,13 @@ def test_a_track():
     assert len(track) == 3
     assert str(track).startswith("B - A: 95% sub-gaussian confidence sequence over time\n")
     assert next(iter(track.to_dict())) == "as_of"
+
+
+def test_the_reason_of_an_arm_is_given_once():
+    log = bl.Log(list("ABC") * 4, np.arange(12.0), "uniform")
+    answers = bl.sequence(log).contrasts()
+    said = [note for note in answers._notes() if note.startswith("Arm ")]
+    assert [note[:7] for note in said] == ["Arm 'B'", "Arm 'A'", "Arm 'C'"]
+    assert answers[0].why == f"{said[0]} {said[1]}"
+    few = bl.sequence(bl.Log(list("ABCDEFGH") * 2, np.arange(16.0), "uniform")).contrasts()
+    assert few._notes()[-1] == "The same holds for 3 more arms or contrasts."

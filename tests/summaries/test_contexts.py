@@ -149,6 +149,10 @@ def test_outcomes_that_follow_the_probabilities_tell_where_order_does_not():
 def test_short_logs_cannot_tell():
     check = bl.diagnose(two_segments(60))["units"]
     assert (check.light, check.finding) == ("grey", "60 rows are too few to tell.")
+    one = bl.Log(["A"], [1.0], [[0.5, 0.5]], arms=["A", "B"])
+    assert bl.diagnose(one)["units"].finding == "1 row is too few to tell."
+    merged = bl.Log(["A", "B"] * 5, [1.0, 2.0] * 5, "uniform", segment=list("abcdefghij"))
+    assert bl.diagnose(merged)["units"].finding == "Within segments, too few rows can be compared to tell."
 
 
 @pytest.mark.parametrize("arms", ["AB", "ABC", "ABCD"])

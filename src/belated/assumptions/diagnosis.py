@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,6 +107,11 @@ class Diagnosis(Table):
     def amber(self) -> tuple[str, ...]:
         """The names of the checks whose light is amber."""
         return tuple(check.name for check in self.checks if check.light == "amber")
+
+    def worded(self, wording: Callable[[str], str]) -> Diagnosis:
+        """Return the same checks with other words for their findings and advice."""
+        checks = [replace(each, finding=wording(each.finding), advice=wording(each.advice)) for each in self.checks]
+        return replace(self, checks=tuple(checks))
 
     def plot(self) -> Figure:
         """Draw every check with its light and finding; a matplotlib figure, which notebooks show."""

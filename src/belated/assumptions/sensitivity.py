@@ -25,12 +25,13 @@ from belated.base.documents import json_rows, json_text
 from belated.base.errors import BelatedWarning, OptionError, argument, without_warnings
 from belated.base.roots import bisect
 from belated.base.tables import Column, Table
-from belated.base.text import Unit, count, in_unit, one_line, percent, share_text, shorten_all, shown
+from belated.base.text import Unit, count, first_few, in_unit, one_line, percent, share_text, shorten_all, shown
 from belated.estimation.estimate import estimate
 from belated.estimation.target import Target, read_target
 from belated.log.data import Data, require_data
 from belated.log.log import Log
 from belated.summaries.caps import Cap, capped_at, no_cap
+from belated.summaries.maturing import unit_of_events
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +46,9 @@ _SHIFTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 
 #: Columns of text that an arm's name takes in a sentence.
 _NAME = 60
+
+#: The most names that are joined by "or".
+_FEW_NAMES = 3
 
 #: The search for a tipping point stops at this factor, or at this shift in standard deviations.
 _LARGEST_FACTOR = 10_000.0
@@ -102,7 +106,7 @@ def sensitivity(
     >>> bandit = bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(1)}, bl.delays.poisson(3).censored(0.3))
     >>> log = bl.simulate(bandit, bl.policies.epsilon_greedy(burn_in=100), horizon=2000, seed=1)
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
-    B beats A, unless the odds that an outcome arrives vary with its value by more than a factor of 3.12.
+    B is higher than A, unless the odds that an outcome arrives vary with its value by more than a factor of 3.12.
     """
     memory = require_data(log, cap).log()
     given = memory.closed()
@@ -149,7 +153,9 @@ def _estimated(log: Log, target: Target, tail: float, segment: Label) -> tuple[f
 
 
 def _unit(log: Log) -> Unit:
-    """Return the unit of the means of a log for display, as in `Sums.unit`."""
+    """Return the unit of the means of a log for display, as in `Sums.unit_of`."""
+    if log.measure is not None:
+        return unit_of_events(log.measure)
     outcomes = log.outcome[log.arrived]
     both = 0.0 in outcomes and 1.0 in outcomes
     return "percent" if both and bool(np.isin(outcomes, (0, 1)).all()) else "number"
@@ -293,7 +299,10 @@ class Sensitivity(Table):
             return self._why_none()
         null = in_unit(self.null, self.unit)
         if self.nothing_missing:
-            rows = f"No outcome is missing among the {self.maturity.rows:,} rows that count"
+            names = self._short_names
+            asked = " or ".join(names) if len(names) <= _FEW_NAMES else first_few(names)
+            whose = "" if len(names) == len(self.arms) else f" of {asked}"
+            rows = f"No outcome{whose} is missing among the {count(self.maturity.rows, 'row')} that count"
             says = f"The interval includes {null}" if tipping == 1 else claim
             return f"{says}. {rows}, so this cannot depend on which outcomes arrived."
         if tipping == 1:
@@ -313,7 +322,7 @@ class Sensitivity(Table):
         if self.null == 0 and sorted(self.coefficients[self.coefficients != 0]) == [-1, 1]:
             extremes = (int(np.argmax(self.coefficients)), int(np.argmin(self.coefficients)))
             plus, minus = shorten_all((self.arms[k] for k in extremes), _NAME)
-            return f"{plus} beats {minus}" if above else f"{minus} beats {plus}"
+            return f"{plus} is higher than {minus}" if above else f"{minus} is higher than {plus}"
         what = f"The mean of {self.name}" if len(self.asked) == 1 else self.name
         return f"{what} is {'above' if above else 'below'} {in_unit(self.null, self.unit)}"
 
@@ -391,15 +400,22 @@ class Sensitivity(Table):
     def _columns(self) -> list[Column]:
         return bounds_columns(self.rows, "gamma")
 
+    @property
+    def _short_names(self) -> list[str]:
+        """The names of the arms in question for sentences, short and different."""
+        return shorten_all(self.asked, _NAME)
+
     def _notes(self) -> list[str]:
-        names = shorten_all(self.observed_share, _NAME)
-        observed = zip(names, self.observed_share.values(), strict=True)
-        shares = " and ".join(f"{share_text(share)} of {name}'s" for name, share in observed)
+        observed = list(zip(self._short_names, self.observed_share.values(), strict=True))
+        shares = [f"{share_text(share)} of {name}'s" for name, share in observed if not math.isnan(share)]
+        without = [f"there is no row of {name}" for name, share in observed if math.isnan(share)]
         rows = count(self.maturity.rows, "row")
         if self.maturity.text != "0":
-            steps = "" if isinstance(self.maturity.age, np.timedelta64) else " steps"
+            steps = " step" if self.maturity.text == "1" else " steps"
+            steps = "" if isinstance(self.maturity.age, np.timedelta64) else steps
             rows = f"{rows} assigned at least {self.maturity.text}{steps} before the end"
-        notes = [self.conclusion, f"Used: {rows}, of which {shares} outcomes have arrived."]
+        arrived = f", of which {' and '.join(shares)} outcomes have arrived" if shares else ""
+        notes = [self.conclusion, f"Used: {'; '.join([rows + arrived, *without])}."]
         notes += [] if self.cap is None else [self.cap.note(self.arrived)]
         if self.maturity.late is not None:
             notes.append(

@@ -241,7 +241,8 @@ class Mix(Table):
         ]
 
     def _title(self) -> str:
-        return f"{count(len(self.rows), 'segment')}, and their shares of the population"
+        whose = "its share" if len(self.rows) == 1 else "their shares"
+        return f"{count(len(self.rows), 'segment')}, and {whose} of the population"
 
     @property
     def columns(self) -> list[Column]:

@@ -67,7 +67,7 @@ def _side_by_side(
             interval=resolve_interval(fallback_interval(interval, estimator), sums, estimator),
             as_of=log.as_of_text,
             outcome=log.outcome_name,
-            unit=sums.unit,
+            unit=sums.unit_of(log.measure),
         )
     return estimates
 

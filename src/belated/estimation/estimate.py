@@ -142,12 +142,12 @@ def estimate(  # noqa: PLR0913
     if estimator is None:
         estimator = default_estimator(log) if isinstance(log, Data) else "daipw"
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
-    name = "outcome"
+    name, measure = "outcome", None
     if isinstance(log, Data):
         log = require_data(log, cap)
         check_propensities(chosen, known=log.has_all_propensities)
         sums = log.sums([chosen.parts], plain=chosen.needs_plain)[0][-1]
-        as_of, name = log.as_of_text, log.outcome_name
+        as_of, name, measure = log.as_of_text, log.outcome_name, log.measure
         doubts = log.doubts_when_estimated(follows_units=chosen.weights.follow_units)
     elif cap is not None:
         raise OptionError(
@@ -162,7 +162,7 @@ def estimate(  # noqa: PLR0913
         interval=resolve_interval(one_of("interval", interval, INTERVALS), sums, chosen),
         as_of=as_of,
         outcome=name,
-        unit=sums.unit,
+        unit=sums.unit_of(measure),
     )
     result.warn()
     for words in doubts:

@@ -82,7 +82,7 @@ def policy_value(log: Log, q: Array, weights: Weights, *, level: float, interval
     statistics = replace(statistics, shared=shared)
     combination = combine(statistics, means, resolve_interval(interval, sums, estimator))
     answer = make_answer("target policy", combination, level=level, null=0.0, alternative="two-sided", cap=log.cap)
-    return replace(answer, unit=sums.unit)
+    return replace(answer, unit=sums.unit_of(log.measure))
 
 
 def _weights(weights: Weights, log: Log) -> Array:

@@ -284,6 +284,10 @@ def _represented(segments: Segments) -> Array:
         return np.where(strange, w / h, np.nan)
 
 
+#: What tells how likely outcomes arrive, which some callers cannot: see `live.wording`.
+ARRIVAL_OPTION = ", unless `arrival_probability` is given (--arrival-probability)"
+
+
 def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
     """Return sentences on missing and merged segments, and on covariates."""
     notes = []
@@ -295,13 +299,14 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
             f"Merged into {one_line(repr(segments.labels[-1]))}, because an arm has fewer than {FEWEST} outcomes there "
             f"or there are more than {MOST} segments: {few_labels(segments.merged)}."
         )
-        if segments.unseen is not None and segments.unseen.max() > MOST_UNSEEN:
-            arm = int(segments.unseen.argmax())
+        known = segments.cells["arrived"].reshape(-1, len(segments.arm_labels)).sum(axis=0) > 0
+        unseen = np.zeros(len(known)) if segments.unseen is None else np.where(known, segments.unseen, 0.0)
+        if unseen.max() > MOST_UNSEEN:
+            arm = int(unseen.argmax())
             name = one_line(repr(segments.arm_labels[arm]))
             notes.append(
-                f"{segments.unseen[arm]:.0%} of the rows of arm {name} are in merged segments in which "
-                "none of its outcomes has arrived; outcomes of other segments stand for them, unless "
-                "`arrival_probability` is given."
+                f"{unseen[arm]:.0%} of the rows of arm {name} are in merged segments in which none of its outcomes has "
+                f"arrived; outcomes of other segments stand for them{ARRIVAL_OPTION}."
             )
         represented = _represented(segments)
         if np.isfinite(represented).any():

@@ -89,7 +89,7 @@ def trajectory(  # noqa: PLR0913
             interval=kind,
             as_of=clock.text(moment),
             outcome=log.outcome_name,
-            unit=sums[-1].unit,
+            unit=sums[-1].unit_of(log.measure),
         )
         for at_moment, moment in zip(sums, moments, strict=True)
     )

@@ -17,6 +17,7 @@ from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, printable
 from belated.live.records import moment
+from belated.live.wording import in_live
 
 if TYPE_CHECKING:
     from belated.assumptions.diagnosis import Diagnosis
@@ -113,7 +114,7 @@ class LiveAnswer(Table):
                 self.sequence = sequence(log, **self.setup.sequence_options)
             except (LogError, OptionError) as error:  # no window has begun, or the policy looked at more than segments
                 refused = [str(error)]
-        self.warnings = tuple(dict.fromkeys([*said, *refused]))
+        self.warnings = tuple(dict.fromkeys(map(in_live, [*said, *refused])))
 
     @cached_property
     def segments(self) -> Mapping[Label, SegmentAnswer]:
@@ -144,21 +145,33 @@ class LiveAnswer(Table):
         """Checks of the assumptions; None before any decision."""
         from belated.assumptions.diagnosis import diagnose
 
-        return None if self.log is None else diagnose(self.log)
+        return None if self.log is None else diagnose(self.log).worded(in_live)
+
+    @property
+    def nothing_known(self) -> str:
+        """The reason why there is no estimate, in a sentence, if there is none."""
+        window = self.setup.outcome.window
+        if self.warnings:
+            return self.warnings[0]
+        if window is None or self.log is None:
+            return "No outcome has arrived yet."
+        return f"No window has closed yet: the outcome of a unit is known {window} after its assignment."
 
     def report(self, path: str | Path) -> Path:
         """Write a report: one HTML file, with the confidence sequence that was declared at the creation."""
-        from belated.reports.rendering import report
+        from belated.reports.analysis import Questions
+        from belated.reports.rendering import report_on
 
         if self.log is None or self.estimate is None:
             why = self.warnings[0] if self.warnings else "it has no outcomes yet; a report needs some."
             raise LogError(f"{self.name!r} cannot be reported: {why[:1].lower()}{why[1:]}")
-        options = self.setup.sequence_options
+        questions = Questions(sequential=True, **self.setup.sequence_options)
         with recorded_warnings():
-            return report(
-                self.log, path, title=self.name, sequential=True, baseline=options.pop("baseline"),
-                level=options.pop("level"), **options,
-            )  # fmt: skip
+            try:
+                report_on(self.log, questions, path, title=self.name, wording=in_live)
+            except LogError as error:
+                raise LogError(in_live(str(error))) from None
+        return Path(path)
 
     def _title(self) -> str:
         counts = self.counts
@@ -183,7 +196,8 @@ class LiveAnswer(Table):
         followed: list[SequenceAnswer] = []
         for place, known in enumerate(sequences):
             own = fixed[place * each : (place + 1) * each]
-            followed += [_silent(a) for a in own] if known is None else known.contrasts(baseline).answers
+            answers = [_silent(a) for a in own] if known is None else known.contrasts(baseline).answers
+            followed += map(_in_live, answers)
         return tuple(zip(fixed, followed, strict=True))
 
     def _columns(self) -> list[Column]:
@@ -212,7 +226,8 @@ class LiveAnswer(Table):
         """Return the mean of an experiment's only arm: at one look, and at every look."""
         (arm,) = estimate.arms
         fixed = replace(estimate.policy({arm: 1.0}), name=str(arm))
-        return [(fixed, _silent(fixed) if self.sequence is None else self.sequence.arm(arm))]
+        followed = _silent(fixed) if self.sequence is None else self.sequence.arm(arm)
+        return [(fixed, _in_live(followed))]
 
     def _excluded(self, name: str) -> str | None:
         at = self.exclusions.get(name)
@@ -220,7 +235,7 @@ class LiveAnswer(Table):
 
     def _notes(self) -> list[str]:
         if self.estimate is None:
-            return [*self.warnings] or ["No outcome has arrived yet."]
+            return [*self.warnings] or [self.nothing_known]
         level = f"{100 * self.setup.level:g} %"
         return [
             f"The first interval holds at one look that was planned in advance, the second at every look ({level}).",
@@ -238,7 +253,7 @@ class LiveAnswer(Table):
         for fixed, each in self.contrasts or self._only_arm(estimate):
             if each.why is not None and math.isinf(each.high - each.low):
                 place = "" if fixed.segment is None else f"In segment {one_line(repr(fixed.segment))}: "
-                whys.append(place + each.why)
+                whys += [place + why for why in each.whys]
         return reasons(why for why in whys if not any(said.startswith(why[:-1]) for said in self.warnings))
 
     def to_dict(self) -> JsonObject:
@@ -260,6 +275,12 @@ class LiveAnswer(Table):
 
 
 _SEGMENTS = "The first lines are averages over the units so far; the others are for one segment each."
+
+
+def _in_live(answer: SequenceAnswer) -> SequenceAnswer:
+    """Return the same answer with reasons that a live experiment can act on."""
+    whys = tuple(map(in_live, answer.whys))
+    return replace(answer, why=" ".join(whys) or None, whys=whys)
 
 
 def _silent(answer: Answer) -> SequenceAnswer:

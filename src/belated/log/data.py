@@ -13,6 +13,7 @@ from belated.log.clock import Clock, Moment
 from belated.log.durations import WindowLike
 from belated.summaries.caps import Cap, cap_text
 from belated.summaries.evidence import Evidence
+from belated.summaries.maturing import Measure
 from belated.summaries.sums import Parts, Sums
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Data(ABC):
         The name of the log in messages.
     within : str or None
         The window in words, if outcomes are events within a window.
+    measure : str or None
+        What outcomes are, if they are made of events: "indicator", "count" or "sum".
     windows : tuple
         The windows that were asked for, if there are several.
     cap : float or None
@@ -60,6 +63,7 @@ class Data(ABC):
     moment: int | float | None
     name: str
     within: str | None
+    measure: Measure | None
     windows: tuple[WindowLike, ...] = ()
     cap: float | None
     notes: tuple[str, ...]

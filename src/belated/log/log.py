@@ -387,7 +387,7 @@ class Log(LogRows, Table):
             replace(
                 self.given, outcome=events.totals(len(self.code)), assigned=assigned, arrived=events.closing(assigned),
                 moment=moment, cap=None if cap is None else read_cap(cap, events.measure), events=events,
-                within=length_text(self.clock, events.window),
+                within=length_text(self.clock, events.window), measure=events.measure,
             )
         )  # fmt: skip
         log._check_cap()
@@ -425,7 +425,7 @@ class Log(LogRows, Table):
         log = self.only(np.isin(np.arange(len(self.code)), rows, assume_unique=True), segments=True)
         return Log.of_numbers(
             replace(
-                log.given, outcome=outcome, arrived=None, moment=None, cap=None, events=None, within=None,
+                log.given, outcome=outcome, arrived=None, moment=None, cap=None, events=None, within=None, measure=None,
                 layout=self.layout if self.segment_column is not None else None,
             ),
             parts=(log,),

@@ -23,6 +23,7 @@ from belated.log.segments import SegmentColumn, cells_of, joined_covariates, joi
 from belated.summaries.caps import check_cap, cut
 from belated.summaries.covariates import Covariates
 from belated.summaries.evidence import event_outcome
+from belated.summaries.maturing import Measure
 from belated.summaries.segments import ALL, Layout, lay_out
 
 _Column = TypeVar("_Column")
@@ -47,6 +48,7 @@ class LogColumns:
     arrival: Array | None = None  # the probability that each outcome ever arrives
     layout: Layout | None = None  # the segments that are told apart; None: by the number of outcomes
     within: str | None = None  # the window in words, if outcomes are events within a window
+    measure: Measure | None = None  # what outcomes are, if they are made of events
     events: Events | None = None  # if outcomes are events, and rows whose window is open count too
 
 
@@ -76,7 +78,8 @@ class LogRows(Data):
         self.declared = columns.declared
         self.segment_column, self.covariates, self.arrival_probability = (
             columns.segment, columns.covariates, columns.arrival)  # fmt: skip
-        self.within, self.events, self._layout = columns.within, columns.events, columns.layout
+        self.within, self.measure = columns.within, columns.measure
+        self.events, self._layout = columns.events, columns.layout
         self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
         self._assigned = None if columns.assigned is None else locked(columns.assigned)
         self._arrived = None if columns.arrived is None else locked(columns.arrived)
@@ -102,7 +105,7 @@ class LogRows(Data):
     @property
     def outcome_name(self) -> str:
         """The name of the outcome."""
-        return "outcome" if self.events is None else event_outcome(self.events.measure)
+        return "outcome" if self.measure is None else event_outcome(self.measure)
 
     @property
     def has_all_propensities(self) -> bool:
@@ -186,7 +189,7 @@ class LogRows(Data):
             arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
             arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.declared,
             segment=self.segment_column, covariates=self.covariates, arrival=self.arrival_probability,
-            layout=self._layout, within=self.within, events=self.events,
+            layout=self._layout, within=self.within, measure=self.measure, events=self.events,
         )  # fmt: skip
 
     @property

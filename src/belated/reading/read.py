@@ -223,7 +223,9 @@ def read(  # noqa: PLR0913
     if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)
     arms = given_arms(arms)
-    name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
+    name = assignments.name
+    if deliveries is not None and deliveries.name != name and not isinstance(source, NamedFrame):
+        name = f"{name} and {deliveries.name}"
     opened = Source(
         open_tables(query, name, arms, as_of, notes), files=files, reading=reading, windows=tuple(windows or ())
     )

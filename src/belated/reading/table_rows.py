@@ -80,6 +80,7 @@ class TableRows(Data):
         self.roles = opened.query.roles
         self.units = opened.units
         self.within = None if opened.query.window is None else opened.query.window.text
+        self.measure = opened.query.measure
         self._scans = _Scans(in_order=opened.query.keeps_order)
 
     # ---------------------------------------------------------------- what it holds
@@ -302,7 +303,7 @@ class TableRows(Data):
             LogColumns(
                 arms=self.arms, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.roles.is_declared,
                 code=joined("code"), outcome=joined("outcome"), propensity=joined("propensity"),
-                assigned=joined("assigned"), arrived=joined("arrived"), within=self.within,
+                assigned=joined("assigned"), arrived=joined("arrived"), within=self.within, measure=self.measure,
                 segment=segment, covariates=covariates,
                 arrival=locked(joined("arrival")) if units is not None and units.has_arrival else None,
             )

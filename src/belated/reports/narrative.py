@@ -107,10 +107,12 @@ def _differences(report: Report) -> list[str]:
     shown = strongest([contrast for contrast, _, _ in apart], _MOST_SENTENCES)
     sentences = [_apart(report, *apart[i]) for i in shown]
     if len(apart) > len(shown):
-        sentences[-1] += f" There are {count(len(apart) - len(shown), 'more clear difference')} in the table."
+        more = len(apart) - len(shown)
+        sentences[-1] += f" There {'is' if more == 1 else 'are'} {count(more, 'more clear difference')} in the table."
     if alone:
         these = [f"{_say(report, arm)} minus {_say(report, other)}" for _, arm, other in alone]
-        few = _joined(these) if len(these) <= _MOST_SENTENCES else upper(count(len(these), "difference"))
+        few = count(len(these), "difference") if len(these) > _MOST_SENTENCES else _joined(these)
+        few = _first(few, alone[0][1])
         own = "its own interval excludes" if len(alone) == 1 else "their own intervals exclude"
         at_once = f"when all {len(known)} differences are compared at once"
         sentences.append(f"{few}: {own} 0, but not {at_once}.")
@@ -124,12 +126,12 @@ def _differences(report: Report) -> list[str]:
         )
     elif alike:
         each = [f"{_say(report, arm)} minus {_say(report, other)} ({_span(c)})" for c, arm, other in alike]
-        sentences.append(
-            f"These differences may be 0 ({percent(report.level)} intervals in brackets): {_joined(each, '; ')}."
-        )
+        what, shown_as = ("These differences", "intervals") if len(each) > 1 else ("This difference", "interval")
+        level = percent(report.level)
+        sentences.append(f"{what} may be 0 ({level} {shown_as} in brackets): {_joined(each, '; ')}.")
     if len(known) > 1:
         sentences.append(_how_they_hold(report, len(known), some_apart=bool(apart)))
-    return sentences + lift_notes(report.contrasts.answers)
+    return sentences + lift_notes([contrast for contrast, _, _ in known])
 
 
 def _shown_ties(report: Report) -> list[Pair]:
@@ -186,7 +188,10 @@ def _unanswered(report: Report) -> list[str]:
         elif math.isnan(own.low):
             why = f"only one of its {one} has {come}" if arrived == 1 else "its outcomes do not show their variance"
             groups.setdefault(f"has an estimate, but no interval: {why}.", []).append(arm)
-    return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(report, arms)} {what}" for what, arms in groups.items()]
+    return [
+        f"{_first(_say(report, arms[0]), arms[0]) if len(arms) == 1 else f'Each of {_listed(report, arms)}'} {what}"
+        for what, arms in groups.items()
+    ]
 
 
 def _interval(answer: Answer | Best, remark: str = "") -> str:
@@ -218,13 +223,22 @@ def _texts(answer: Answer | Best, *, absolute: bool = False) -> list[str]:
 def _say(report: Report, arm: Label) -> str:
     """Return an arm's name for a sentence, short and unlike the others', quoted where it would not read as a name."""
     text = report.names[arm]
-    if isinstance(arm, (int, float, np.number)):
+    if _is_number(arm):
         text = f"arm {text}"
     elif not text.replace("_", "").replace("-", "").isalnum():
         text = f"“{text}”"
     # what is written from the right must not turn the sentence around
     turns = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in text)
     return f"\u2068{text}\u2069" if turns else text
+
+
+def _first(text: str, arm: Label) -> str:
+    """Return text that begins a sentence, perhaps with an arm's name, which stays as it is."""
+    return upper(text) if _is_number(arm) else text
+
+
+def _is_number(arm: Label) -> bool:
+    return isinstance(arm, (int, float, np.number))
 
 
 def _listed(report: Report, arms: Iterable[Label]) -> str:

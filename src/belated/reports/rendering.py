@@ -17,7 +17,7 @@ from belated.reports.analysis import Analysis, EstimatorOption, Questions, analy
 from belated.reports.formats import PolicyAsked
 from belated.reports.gather import gather
 from belated.reports.narrative import answer, question
-from belated.reports.report import Report
+from belated.reports.report import Report, Wording
 from belated.reports.sections import sections
 from belated.sequences.design import KindOption
 
@@ -96,19 +96,35 @@ def report(  # noqa: PLR0913
 
 
 def report_on(
-    log: Data, questions: Questions, path: str | Path, *, title: str | None = None, command: str | None = None
+    log: Data,
+    questions: Questions,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    wording: Wording = str,
 ) -> Analysis:
-    """Answer questions about a log, write the report, and return the answers; `command` is what makes it again."""
+    """Answer questions about a log, write the report, and return the answers.
+
+    `command` is what makes it again, and `wording` turns advice into that for its readers.
+    """
     check_page(path, log.files)
     log.hold()
     analysis = analyse(log, questions)
-    write_report(analysis, path, title=title, command=command)
+    write_report(analysis, path, title=title, command=command, wording=wording)
     return analysis
 
 
-def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None, command: str | None = None) -> Path:
+def write_report(
+    analysis: Analysis,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    wording: Wording = str,
+) -> Path:
     """Write the report of an analysis that has been made."""
-    return write_whole(path, render(gather(analysis, title=title, command=command)))
+    return write_whole(path, render(gather(analysis, title=title, command=command).worded(wording)))
 
 
 def render(report: Report) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ from belated.summaries.caps import capped_at, quantity
 
 #: Columns of a screen that an arm's name takes in a sentence.
 _NAME = 40
+
+#: From a text to the same in other words.
+Wording = Callable[[str], str]
 
 #: Contrasts that are shown in every segment.
 _MOST_BY_SEGMENT = 3
@@ -108,6 +111,8 @@ class Report:
     version : str
     made_at : str
         The date.
+    wording : callable
+        What turns advice into that for the readers.
     """
 
     title: str
@@ -131,12 +136,23 @@ class Report:
     command: str | None = None
     version: str = ""
     made_at: str = ""
+    wording: Wording = str
 
     def __post_init__(self) -> None:
         if self.contrasts is not None and len(self.contrasts) != len(self.pairs):
             raise OptionError(
                 f"`contrasts` holds {count(len(self.contrasts), 'answer')}; these arms make {len(self.pairs)}."
             )
+
+    def worded(self, wording: Wording) -> Report:
+        """Return the same report with other words for its advice."""
+        return replace(
+            self,
+            warnings=tuple(map(wording, self.warnings)),
+            notes=tuple(map(wording, self.notes)),
+            diagnosis=None if self.diagnosis is None else self.diagnosis.worded(wording),
+            wording=wording,
+        )
 
     @cached_property
     def pairs(self) -> list[tuple[Label, Label]]:

@@ -114,7 +114,7 @@ def looked_section(report: Report) -> Section | None:
             Part(
                 charts=drawn,
                 caption=f"{name}: intervals for one look, and a {percent(track.level)} "
-                f"{kind_text(sequence.kind)} confidence sequence. {words}",
+                f"{kind_text(sequence.kind)} confidence sequence. {report.wording(words)}",
             ),
         ),
     )
@@ -253,7 +253,7 @@ def _window_contrasts(report: Report, windows: Windows) -> Part:
         forest_row(f"{pair_name(report, *pair)}, {window}" if len(pairs) > 1 else window, answer, look(report, pair[0]))
         for window, pair, answer in rows[:MOST_ROWS]
     ]
-    what = f"Differences in {report.quantity}" if len(pairs) > 1 else pair_name(report, *pairs[0])
+    what = f"Differences in {report.quantity}{report.comma}" if len(pairs) > 1 else pair_name(report, *pairs[0])
     title = f"{what} by window"
     more = f" The {len(pairs)} clearest of {len(answers)} differences are shown." if len(pairs) < len(answers) else ""
     columns = [

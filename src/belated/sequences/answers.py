@@ -36,6 +36,8 @@ class SequenceAnswer(OneRow):
         The first time at which the sequence excluded `null`.
     why : str or None
         The reason why the interval is still infinite.
+    whys : tuple of str
+        The same, by arm.
     unit : str
         The unit in which it is shown, as in `Answer`.
     parts : tuple
@@ -56,6 +58,7 @@ class SequenceAnswer(OneRow):
     cap: float | None = None
     unit: Unit = "number"
     parts: tuple[Label, ...] = ()
+    whys: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[float, float]:
@@ -73,7 +76,7 @@ class SequenceAnswer(OneRow):
         return answer_columns([self])
 
     def _notes(self) -> list[str]:
-        return reasons([self.why])
+        return reasons(self.whys)
 
     def _names(self) -> tuple[str, ...]:
         names = ("name", "estimate", "low", "high", "level", "p_value", "null", "excluded_at", "kind", "why")
@@ -104,7 +107,7 @@ class SequenceAnswers(Table):
         return [name_column("contrast", self.answers), *answer_columns(self.answers)]
 
     def _notes(self) -> list[str]:
-        return reasons([answer.why for answer in self.answers])
+        return reasons(why for answer in self.answers for why in answer.whys)
 
 
 def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:

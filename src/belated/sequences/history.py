@@ -28,6 +28,7 @@ from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.versions import require_later, require_same_form, require_same_values
 from belated.summaries.caps import Cap, cut
+from belated.summaries.maturing import Measure
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.signs import single_value_remark
 from belated.summaries.sums import Sums
@@ -56,12 +57,15 @@ class History:
         The number of outcomes above the cap at each look.
     outcome : str
         The name of the outcome.
+    measure : str or None
+        What outcomes are, if they are made of events.
     single_value : str or None
         The remark on a log that records only events, if it seems to.
     """
 
-    def __init__(self, design: Design, clock: Clock, outcome: str = "outcome") -> None:
-        self.design, self.clock, self.record, self.outcome = design, clock, Record(design), outcome
+    def __init__(self, design: Design, clock: Clock, outcome: str = "outcome", measure: Measure | None = None) -> None:
+        self.design, self.clock, self.record = design, clock, Record(design)
+        self.outcome, self.measure = outcome, measure
         self.began: int | float = math.inf
         self.times: list[int | float] = []
         self.states: list[Array] = []
@@ -126,7 +130,7 @@ class History:
     @property
     def unit(self) -> Unit:
         """The unit of means for display at every look, from all outcomes so far."""
-        return self._sums(self.record.state).unit
+        return self._sums(self.record.state).unit_of(self.measure)
 
     @property
     def arrived(self) -> Array:

@@ -14,6 +14,10 @@ from belated.kernels import sequence_bounds as kernel
 from belated.kernels.sequence_bounds import EVERY_ARRIVAL, ROUNDING
 from belated.sequences.history import History
 
+#: Which sequences need less, and the options that choose them, which some callers do not have: see `live.wording`.
+BOUNDED = "a sequence with bounds (`bounds=`, `cap=`; --bounds, --cap) does not"
+BINARY_KIND = " (kind='beta_binomial'; --kind)"
+
 
 class BandPoint(NamedTuple):
     """An estimate and its limits."""
@@ -113,12 +117,11 @@ def silence(history: History, arm: int) -> str | None:
         return history.single_value
     if history.design.kind != "asymptotic" or math.isfinite(reach(history, -1, arm, 1.0)[1]):
         return None
-    bounded = "a sequence with bounds (`bounds=`, `cap=`; --bounds, --cap) does not"
     size = state[fields.W] ** 2 / state[fields.W2]
     if size < (1 - ROUNDING) * EVERY_ARRIVAL.least_size:
         return (
             f"Arm {name} has an effective sample size of {size:.3g} ({count(n, 'arrived outcome')}); an asymptotic "
-            f"sequence needs {EVERY_ARRIVAL.least_size:.0f}, {bounded}."
+            f"sequence needs {EVERY_ARRIVAL.least_size:.0f}, {BOUNDED}."
         )
     variance, _, doubt = kernel.shape(history.record.state, arm)
     if variance == 0 and state[fields.Y] != 0:
@@ -126,16 +129,16 @@ def silence(history: History, arm: int) -> str | None:
     if variance == 0:
         return (
             f"All {n:,} arrived outcomes of arm {name} are {history.record.shift[arm]:g}, so their variance is "
-            f"unknown. An asymptotic sequence needs it; {bounded}, nor does one for 0/1 outcomes "
-            "(kind='beta_binomial'; --kind)."
+            f"unknown. An asymptotic sequence needs it; {BOUNDED}, nor does one for 0/1 outcomes"
+            f"{BINARY_KIND}."
         )
     if doubt > EVERY_ARRIVAL.most_doubt:
         return (
             f"A few outcomes make up most of the variance of arm {name}, so its relative error is "
             f"{math.sqrt(doubt):.0%}; an asymptotic sequence needs {math.sqrt(EVERY_ARRIVAL.most_doubt):.0%} or less, "
-            f"{bounded}."
+            f"{BOUNDED}."
         )
     return (
         f"The outcomes of arm {name} are few and skewed, so their mean is not yet close to normal. An asymptotic "
-        f"sequence needs that; {bounded}."
+        f"sequence needs that; {BOUNDED}."
     )

@@ -18,6 +18,7 @@ from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.intervals import BandPoint
+from belated.summaries.maturing import Measure
 from belated.summaries.sums import Sums
 
 #: The work of finding a p-value of one arm or cell, in units of `jit.ready`.
@@ -68,12 +69,14 @@ class Looks(ABC):
     clock : Clock
     outcome : str
         The name of the outcome.
+    measure : str or None
+        What outcomes are, if they are made of events.
     times : list
         The times of the looks, as numbers of the clock.
     """
 
-    def __init__(self, design: Design, clock: Clock, outcome: str) -> None:
-        self.design, self.clock, self.outcome = design, clock, outcome
+    def __init__(self, design: Design, clock: Clock, outcome: str, measure: Measure | None) -> None:
+        self.design, self.clock, self.outcome, self.measure = design, clock, outcome, measure
         self.times: list[int | float] = []
 
     # ---------------------------------------------------------------- looking
@@ -98,7 +101,7 @@ class Looks(ABC):
     @property
     def unit(self) -> Unit:
         """The unit of means for display."""
-        return self.sums(-1).unit
+        return self.sums(-1).unit_of(self.measure)
 
     @property
     def arrived(self) -> Array:

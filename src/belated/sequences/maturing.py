@@ -131,7 +131,7 @@ class MaturingLooks(Looks):
     """The results at looks at a log with events."""
 
     def __init__(self, design: Design, clock: Clock, outcome: str, events: Events) -> None:
-        super().__init__(design, clock, outcome)
+        super().__init__(design, clock, outcome, events.measure)
         self.measure = events.measure
         self.states: list[ArmsNow] = []
         self._logs: list[Log] = []

@@ -137,10 +137,10 @@ def sequence(  # noqa: PLR0913
         matured.follow(memory, moments)
         return MaturingSequence(matured)
     if memory.segments:
-        looked = StandardisedLooks(design, memory.clock, data.outcome_name, memory.segments)
+        looked = StandardisedLooks(design, memory, data.outcome_name)
         looked.follow(memory, moments)
         return StandardisedSequence(looked, memory.within)
-    history = History(design, memory.clock, data.outcome_name)
+    history = History(design, memory.clock, data.outcome_name, memory.measure)
     history.follow(memory, arrivals, moments)
     return ConfidenceSequence(history, memory.within)
 
@@ -322,6 +322,7 @@ class ConfidenceSequence(Table):
         p_value, first = self._test(a, b, together)
         is_known = design.bounds is None and math.isfinite(low) and math.isfinite(high)
         silences = () if is_known else (self._silence(arm) for arm in ((a,) if b is None else (a, b)))
+        whys = tuple(dict.fromkeys(filter(None, silences)))
         return SequenceAnswer(
             name=self._name(a, b),
             estimate=estimate,
@@ -332,7 +333,8 @@ class ConfidenceSequence(Table):
             null=design.null_of(a, b),
             excluded_at=first,
             kind=self.kind,
-            why=" ".join(dict.fromkeys(filter(None, silences))) or None,
+            why=" ".join(whys) or None,
+            whys=whys,
             together=together,
             cap=self.cap,
             unit=self._unit(b),

@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array, Label
+from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.base.text import one_line
 from belated.estimation.estimators import ESTIMATORS, evaluate
 from belated.kernels import jit
 from belated.kernels import sequence_bounds as kernel
 from belated.kernels.sequence_bounds import ROUNDING, NormalRange
-from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.history import ArrivedRows, require_possible
@@ -92,9 +91,9 @@ def _sums_of_looks(log: Log, moments: Array) -> list[Sums]:
 class StandardisedLooks(Looks):
     """The results at looks at a log with segments; `labels` are the segments at the first look."""
 
-    def __init__(self, design: Design, clock: Clock, outcome: str, labels: tuple[Label, ...]) -> None:
-        super().__init__(design, clock, outcome)
-        self.labels = labels
+    def __init__(self, design: Design, log: Log, outcome: str) -> None:
+        super().__init__(design, log.clock, outcome, log.measure)
+        self.labels = log.segments
         self._sums: list[Sums] = []
         self._cells: list[CellsAtLook] = []
         self._only_events: Remark | None = None

@@ -21,6 +21,7 @@ import numpy as np
 
 from belated.base.checks import NO_DIFFERENCE
 from belated.base.columns import Array
+from belated.base.text import Unit
 
 if TYPE_CHECKING:
     from belated.summaries.sums import Sums
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 #: What of the events within a window is the outcome.
 Measure = Literal["indicator", "count", "sum"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+
+def unit_of_events(measure: Measure) -> Unit:
+    """Return the unit in which a mean of such outcomes is shown, whatever the outcomes so far."""
+    return "percent" if measure == "indicator" else "number"
+
 
 #: The effective number of rows that must have reached an age for it to be well covered.
 WELL_COVERED = 10.0

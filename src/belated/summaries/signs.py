@@ -367,14 +367,17 @@ def single_value(totals: TotalsByArm, shift: Array) -> float | None:
 
 # ---------------------------------------------------------------- sentences
 
+#: What advice says of options, which some callers do not have: see `live.wording`.
+WINDOW_OPTIONS = "a window with events and window (--events --window 7d)"
+ARMS_OPTION = " (give their order with arms, --arms)"
+
 DEPENDENCE_ADVICE = (
-    "If outcomes are events or amounts that grow over time, set a window with events and window (--events --window "
-    "7d): each row then counts for the ages it has reached. Otherwise use only rows so old that nearly all of their "
-    "outcomes have arrived."
+    f"If outcomes are events or amounts that grow over time, set {WINDOW_OPTIONS}: each row then counts for the ages "
+    "it has reached. Otherwise use only rows so old that nearly all of their outcomes have arrived."
 )
 CALIBRATION_ADVICE = (
-    "The probabilities may belong to another arm (give their order with arms, --arms) or another row, or may not be "
-    "those that the policy used. Estimates from them are biased."
+    f"The probabilities may belong to another arm{ARMS_OPTION} or another row, or may not be those that the policy "
+    "used. Estimates from them are biased."
 )
 CONTEXT_ADVICE = (
     "Name what the policy looked at, such as segment='country' (--segment country). Otherwise use, in Python, "
@@ -386,7 +389,7 @@ FINER_ADVICE = (
 )
 POSITIVE_ADVICE = (
     "If outcomes are recorded only when they happen, as purchases are, estimates are the mean per purchase, not the "
-    "mean per assignment. Set a window with events and window (--events --window 7d)."
+    f"mean per assignment. Set {WINDOW_OPTIONS}."
 )
 
 
@@ -508,6 +511,5 @@ def single_value_advice(value: float) -> str:
     """Return the explanation and advice for a log whose outcomes are all equal."""
     return (
         "This is how a log looks when only events are recorded, such as conversions: every arm's mean would be "
-        f"{value:g}. Set a window with events and window (--events --window 7d): rows without an event within it then "
-        "count as 0."
+        f"{value:g}. Set {WINDOW_OPTIONS}: rows without an event within it then count as 0."
     )

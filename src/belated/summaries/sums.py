@@ -17,7 +17,7 @@ from belated.base.errors import MergeError, OptionError
 from belated.base.text import Unit
 from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, SumField
 from belated.summaries.caps import Cap, cap_text, read_cap
-from belated.summaries.maturing import Maturity
+from belated.summaries.maturing import Maturity, Measure, unit_of_events
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
 from belated.summaries.pair_sums import PairSums
 from belated.summaries.segments import Segments
@@ -93,10 +93,14 @@ class Sums:
         If only 0, or only 1, has arrived, outcomes may be amounts, unless the outcome is whether an event happened.
         """
         if self.maturing is not None:
-            return "percent" if self.maturing.measure == "indicator" else "number"
+            return unit_of_events(self.maturing.measure)
         ones = float(np.sum(self["y"] + self.shift * self["arrived"]))
         both = 0.5 < ones < self["arrived"].sum() - 0.5
         return "percent" if both and (self["nonbinary"] == 0).all() else "number"
+
+    def unit_of(self, measure: Measure | None) -> Unit:
+        """Return the unit of a mean for display; it does not depend on the outcomes so far if they are of events."""
+        return self.unit if measure is None else unit_of_events(measure)
 
     @classmethod
     def empty(

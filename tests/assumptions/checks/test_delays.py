@@ -92,3 +92,13 @@ def test_without_any_outcome_nothing_is_known_of_those_that_are_out():
     log = bl.Log(["A", "B"] * 50, [None] * 100, [[0.5, 0.5]] * 100, arms=["A", "B"], delay=[None] * 100)
     check = bl.diagnose(log)["still out"]
     assert (check.light, check.finding) == ("grey", "No outcome has arrived.")
+
+
+def test_no_share_of_what_may_still_arrive_is_below_0():
+    for missing in range(1, 60):
+        outcome = np.where(np.arange(300) < missing, np.nan, 1.0 + np.arange(300))
+        delay = np.where(np.isnan(outcome), np.nan, 1.0)
+        log = bl.Log(["A"] * 300, outcome, np.ones(300), assigned_at=np.arange(300), delay=delay, as_of=400)
+        check = bl.diagnose(log)["still out"]
+        assert check.numbers["still_out"]["A"] >= 0
+        assert "-0.0%" not in check.finding

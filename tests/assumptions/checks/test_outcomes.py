@@ -177,3 +177,11 @@ def test_of_events_closed_windows_are_counted():
     early = bl.diagnose(event_log(as_of=6.0))["arrivals"]
     assert early.light == "amber"  # there are intervals, of a shorter window
     assert early.finding.startswith("Arm 'A' has 0 closed windows of 10 steps; the end of the window rests on few rows")
+
+
+def test_few_equal_outcomes_have_no_interval_that_could_be_approximate():
+    equal = bl.diagnose(bl.Log(["A", "B"] * 6, [0.0] * 12, "uniform"))["arrivals"]
+    assert (equal.light, equal.finding) == ("amber", "Arm 'A' has 6 outcomes, which is few.")
+    assert "interval" not in equal.advice
+    varied = bl.diagnose(bl.Log(["A", "B"] * 6, [0.0, 1.0, 2.0] * 4, "uniform"))["arrivals"]
+    assert varied.finding == "Arm 'A' has 6 outcomes, so its interval is approximate."

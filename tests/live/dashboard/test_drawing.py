@@ -246,3 +246,23 @@ def test_of_many_arms_those_are_shown_that_say_most(store, time):
     units, chances = np.bincount(log.code, minlength=12), log.propensity[0]
     every = np.abs(units - 2400 * chances) / np.sqrt(2400 * chances * (1 - chances))
     assert sorted(away.values()) == pytest.approx(sorted(every)[4:], abs=0.01)
+
+
+def test_a_difference_that_has_turned_is_not_said_to_have_been_known(store, time):
+    exp = store.create(
+        "turning", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), planned_rows=600
+    ).start()  # fmt: skip
+    rng = np.random.default_rng(0)
+    for batch, b_is_better in enumerate([True, True, False, False, False, False, False]):
+        decisions = exp.ask_many([f"unit {batch}-{i}" for i in range(100)])
+        time.now += 60_000_000
+        good = "B" if b_is_better else "A"
+        exp.tell_many([(each.unit, float(rng.random() < (0.9 if each.arm == good else 0.1))) for each in decisions])
+        lead = drawn(exp).lead
+        if batch == 1:
+            assert lead[0].startswith("B is higher than A: by ")
+            assert "You could have stopped at" in lead[0]
+    (lead,) = lead
+    assert lead.startswith("A is higher than B: by ")
+    assert "It seemed lower when the interval first excluded 0, at " in lead
+    assert "You could have stopped" not in lead

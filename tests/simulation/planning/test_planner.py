@@ -77,3 +77,13 @@ def test_a_plan_is_no_shorter_or_longer_than_where_experiments_begin_to_have_int
     assert plan.reached
     assert least <= plan.horizon <= most
     assert 0.8 * plan.horizon < plan.low < plan.horizon < plan.high < 1.2 * plan.horizon
+
+
+def test_no_extrapolated_wait_needs_more_assignments_than_a_shorter_one():
+    bandit = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.5)}, bl.delays.geometric(20))
+    options = {"half_width": 0.02, "replications": 400, "progress": False}
+    short = bl.plan(bandit, bl.policies.uniform(), ("B", "A"), max_horizon=300, **options)
+    assert not short.reached
+    assert [option.horizon for option in short.options] == sorted((o.horizon for o in short.options), reverse=True)
+    enough = bl.plan(bandit, bl.policies.uniform(), ("B", "A"), max_horizon=20_000, **options)
+    assert 0.8 < short.horizon / enough.horizon < 1.2

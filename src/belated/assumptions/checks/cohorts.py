@@ -12,11 +12,13 @@ from belated.summaries.cohorts import CohortTest, changes
 from belated.summaries.evidence import FEW, CohortEvidence, Evidence
 from belated.summaries.signs import BLATANT
 
+#: How to count only rows whose window has closed.
+CLOSED_OPTIONS = " (maturing=False, or --closed-only; log.closed())"
+
 _ADVICE = (
     "The estimate takes later ages of young rows from older rows, which is right only if the build-up stays the same. "
     "Find out what changed: the units, the offer, or the recording (events that are recorded late need a lag). Until "
-    "then count only rows whose window has closed (maturing=False, or --closed-only; log.closed()), or only rows "
-    "assigned since the change."
+    f"then count only rows whose window has closed{CLOSED_OPTIONS}, or only rows assigned since the change."
 )
 
 

@@ -21,7 +21,7 @@ from belated.base.columns import Array, Label
 from belated.base.text import count, p_words
 from belated.summaries.delay_tails import DelayTails, delay_tails
 from belated.summaries.evidence import FEW, ArrivalCounts, Evidence
-from belated.summaries.signs import DEPENDENCE_ADVICE, direction, outcome_dependence
+from belated.summaries.signs import DEPENDENCE_ADVICE, WINDOW_OPTIONS, direction, outcome_dependence
 
 #: Times that differ by less than this share are equal, whatever their unit.
 _ROUNDING = 1e-9
@@ -62,14 +62,14 @@ def _judge_tails(evidence: Evidence, tails: DelayTails) -> Verdict:
         return Verdict(
             "red",
             f"{finding}. Too many outcomes arrive very late for the theory to hold.",
-            "Set a window within which outcomes count (events and window, or --events --window 7d).",
+            f"Set {WINDOW_OPTIONS}: later outcomes then do not count.",
             numbers,
         )
     if tails.exponent[k] < 0.5:
         return Verdict(
             "amber",
             f"{finding}. Outcomes may arrive too late for the theory to hold; there are too few outcomes to decide.",
-            "Wait longer after the last assignment and check again, or set a window within which outcomes count.",
+            f"Wait longer after the last assignment and check again, or set {WINDOW_OPTIONS}.",
             numbers,
         )
     return Verdict("green", f"{finding}, the smallest of all arms.", numbers=numbers)
@@ -127,7 +127,7 @@ def where_outcomes_are(evidence: Evidence) -> tuple[Array, Array, Array]:
         overdue = np.array([out[k, _overdue_bin(evidence.arrivals, k) :].sum() / n[k] for k in range(len(n))])
     if evidence.within is not None:  # all windows have closed
         overdue = 1 - arrived
-    return arrived, 1 - arrived - overdue, overdue
+    return arrived, np.maximum(1 - arrived - overdue, 0.0), overdue
 
 
 def _overdue_bin(arrivals: ArrivalCounts, arm: int) -> int:

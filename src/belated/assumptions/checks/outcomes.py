@@ -36,6 +36,9 @@ from belated.summaries.signs import (
 #: With this many outcomes, some must differ; 500 rows may all lack a rare event by chance.
 _ENOUGH_TO_DIFFER = 500
 
+#: How the advice on a cap begins.
+CAP_THEM = "Cap the outcomes"
+
 _DRIFT_ADVICE = (
     "Each estimate is then an average over the time of the experiment, weighted by when the arm was tried. Compare "
     "arms over a period in which nothing changed, or say that the result holds for this period only."
@@ -68,6 +71,8 @@ def arrivals(evidence: Evidence) -> Verdict:
     if arrived[k] < 2:
         advice = "Wait for its outcomes, or leave the arm out."
         return Verdict("amber", f"{finding}, so it has no interval.", advice, numbers)
+    if arrived[k] < FEW and not squares_about_mean(arrived, evidence.totals["y"], evidence.totals["y2"]).any():
+        return Verdict("amber", f"{finding}, which is few.", "Wait for more outcomes.", numbers)  # it has no interval
     if arrived[k] < FEW:
         advice = "Wait for more outcomes, or treat its interval with caution."
         return Verdict("amber", f"{finding}, so its interval is approximate.", advice, numbers)
@@ -216,7 +221,7 @@ def _tail_advice(known: OutcomeTails, arm: int) -> str:
     if known.cap[arm] < known.highest[arm]:
         cap = f"{known.cap[arm]:g}"
         return (
-            f"Cap the outcomes, for example with cap={cap} (--cap {cap}): larger outcomes then count as the cap. "
+            f"{CAP_THEM}, for example with cap={cap} (--cap {cap}): larger outcomes then count as the cap. "
             "Choose the cap by what is a plausible outcome, and report it with the result. Or wait for more outcomes."
         )
     if known.cap[arm] == math.inf:

@@ -215,7 +215,10 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
         )
         return Verdict("amber", finding, advice, numbers)
     if sign == "unknown" and swings.full and swings.rows < SHORT:
-        return Verdict("grey", f"{count(swings.rows, 'row')} are too few to tell.", numbers=numbers)
+        finding = f"{count(swings.rows, 'row')} {'is' if swings.rows == 1 else 'are'} too few to tell."
+        if swings.segmented:  # rows of segments that were merged are not compared
+            finding = "Within segments, too few rows can be compared to tell."
+        return Verdict("grey", finding, numbers=numbers)
     if sign == "unknown" and swings.full:
         finding = "It is not known between which rows nothing arrived, nor in which order rows with the same time came."
         return Verdict("grey", finding, numbers=numbers)

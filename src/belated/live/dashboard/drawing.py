@@ -65,7 +65,7 @@ def draw(answer: LiveAnswer, history: ExperimentHistory) -> Drawn:
     evidence = log.evidence()
     soundness = draws(log, evidence)
     if estimate is None:
-        return Drawn([_nothing_known(answer)], [], over_time, [], soundness, answer.diagnosis)
+        return Drawn([answer.nothing_known], [], over_time, [], soundness, answer.diagnosis)
     report = as_report(answer, log, evidence)
     return Drawn(
         lead=sentences(answer),
@@ -75,16 +75,6 @@ def draw(answer: LiveAnswer, history: ExperimentHistory) -> Drawn:
         soundness=soundness,
         diagnosis=answer.diagnosis,
     )
-
-
-def _nothing_known(answer: LiveAnswer) -> str:
-    """Say why there are units, and no outcomes."""
-    if answer.warnings:
-        return answer.warnings[0]
-    window = answer.setup.outcome.window
-    if window is None:
-        return "No outcome has arrived yet."
-    return f"No window has closed yet: the outcome of a unit is known {window} after its assignment."
 
 
 def as_report(answer: LiveAnswer, log: Data, evidence: Evidence) -> Report:
@@ -177,7 +167,20 @@ def _exclusion_text(answer: SequenceAnswer, about: LiveAnswer) -> str:
             f"The interval of {above} and {below} excluded 0 at {at} UTC: you could have stopped. It includes 0 again."
         )
     higher, lower = (above, below) if answer.estimate > 0 else (below, above)
-    return f"{higher} is higher than {lower}: by {_span(answer)}. You could have stopped at {at} UTC."
+    known = f"{higher} is higher than {lower}: by {_span(answer)}."
+    if _has_turned(answer, about):
+        return f"{known} It seemed lower when the interval first excluded 0, at {at} UTC: look whether outcomes drift."
+    return f"{known} You could have stopped at {at} UTC."
+
+
+def _has_turned(answer: SequenceAnswer, about: LiveAnswer) -> bool:
+    """Whether the other arm was higher when the interval of a difference first excluded 0."""
+    if about.sequence is None:
+        return False
+    track = about.sequence.track(*answer.parts)
+    at = np.datetime64(about.exclusions[answer.name].replace(tzinfo=None), "us")
+    then = min(int(np.searchsorted(np.asarray(track.moments), at)), len(track) - 1)
+    return bool(track.estimate[then] * answer.estimate < 0)
 
 
 def _span(answer: SequenceAnswer) -> str:
