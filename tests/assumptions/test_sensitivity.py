@@ -84,7 +84,21 @@ def test_nothing_moves_if_everything_came(arm):
 def test_intervals_of_few_outcomes_do_not_shrink(seed):
     arms = {k: bl.arms.student_t(2.5) for k in range(4)}
     answer = bl.sensitivity(experiment(arms, horizon=60, seed=seed, decay=0.9), 0)
-    for inner, outer in pairwise(answer.rows):
+    require_nested(answer.rows)
+
+
+@pytest.mark.parametrize("seed", [7, 9, 21])
+def test_a_larger_shift_includes_a_smaller_one(seed):
+    arms = {k: bl.arms.lognormal(0, 2) for k in "AB"}
+    shift = bl.sensitivity(experiment(arms, horizon=120, seed=seed, decay=0.3), ("B", "A")).shift
+    require_nested(shift.rows)
+    largest = shift.rows[-1]
+    assert shift.at(1.01 * largest.delta).low <= largest.low
+    assert shift.at(1.01 * largest.delta).high >= largest.high
+
+
+def require_nested(rows):
+    for inner, outer in pairwise(rows):
         assert outer.low <= inner.low
         assert outer.high >= inner.high
 

@@ -369,6 +369,29 @@ class MissingOutcomes:
         bound_high, high = self.side(assumption, up=True)
         return bound_low, bound_high, low, high
 
+    def limits_within(self, assumption: Assumption, smaller: Sequence[Assumption]) -> tuple[float, float, float, float]:
+        """Return the same, but with an interval that includes those of smaller sizes of the assumption.
+
+        A larger size allows what a smaller one does; with few or skewed outcomes a single limit could move inwards.
+        """
+        bound_low, bound_high, low, high = self.limits(assumption)
+        inner = [self._known_limits(each) for each in smaller]
+        return (
+            bound_low,
+            bound_high,
+            min([low, *(each[2] for each in inner)]),
+            max([high, *(each[3] for each in inner)]),
+        )
+
+    def _known_limits(self, assumption: Assumption) -> tuple[float, float, float, float]:
+        if assumption not in self._known:
+            self._known[assumption] = self.limits(assumption)
+        return self._known[assumption]
+
+    @cached_property
+    def _known(self) -> dict[Assumption, tuple[float, float, float, float]]:
+        return {}
+
     def side(self, assumption: Assumption, up: bool) -> tuple[float, float]:
         """Return the extreme estimate on one side, and the limit of the interval there."""
         if not all(arm.n for arm in self.arms):

@@ -229,29 +229,19 @@ class Sensitivity(Table):
     def at(self, gamma: float) -> Bounds:
         """Return the bounds if the odds of arriving vary with the outcome by at most a factor `gamma`."""
         factor = _read_gamma(gamma)
-        # a larger factor includes what a smaller one allows; with few outcomes a single limit could move inwards
-        smaller = [self._limits(g) for g in _GAMMAS if g < factor]
-        bound_low, bound_high, low, high = self.missing.limits(Odds(factor))
+        smaller = [Odds(g) for g in _GAMMAS if g < factor]
+        bound_low, bound_high, low, high = self.missing.limits_within(Odds(factor), smaller)
         return Bounds(
             name=self.name,
             gamma=factor,
             delta=None,
             bound_low=bound_low,
             bound_high=bound_high,
-            low=min([low, *(limits[2] for limits in smaller)]),
-            high=max([high, *(limits[3] for limits in smaller)]),
+            low=low,
+            high=high,
             level=self.level,
             unit=self.unit,
         )
-
-    def _limits(self, gamma: float) -> tuple[float, float, float, float]:
-        if gamma not in self._known:
-            self._known[gamma] = self.missing.limits(Odds(gamma))
-        return self._known[gamma]
-
-    @cached_property
-    def _known(self) -> dict[float, tuple[float, float, float, float]]:
-        return {}
 
     @cached_property
     def rows(self) -> tuple[Bounds, ...]:
@@ -505,7 +495,8 @@ class Shift(Table):
         size = real("delta", delta)
         if size < 0:
             raise OptionError(f"`delta` is {shown(delta)}; it must be 0 or more.")
-        bound_low, bound_high, low, high = self.missing.limits(Shifted(size))
+        smaller = [Shifted(each) for each in self._sizes if each < size]
+        bound_low, bound_high, low, high = self.missing.limits_within(Shifted(size), smaller)
         return Bounds(
             name=self.name,
             gamma=None,
@@ -521,8 +512,12 @@ class Shift(Table):
     @cached_property
     def rows(self) -> tuple[Bounds, ...]:
         """The bounds at shifts of 0 to 2 standard deviations."""
+        return tuple(map(self.at, self._sizes))
+
+    @property
+    def _sizes(self) -> list[float]:
         sd = self.sd if math.isfinite(self.sd) else 0.0
-        return tuple(self.at(share * sd) for share in _SHIFTS)
+        return [share * sd for share in _SHIFTS]
 
     @cached_property
     def tipping_point(self) -> float:

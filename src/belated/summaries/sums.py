@@ -143,6 +143,8 @@ class Sums:
             Other parts of the same experiment. The running mean uses their arrived outcomes, but their rows are not
             counted here. With `history`, the sums of the parts add up to those of the whole log. Without it, the
             running mean of each part uses its own rows only, which is also valid but gives another estimate.
+            Each part merges the segments that have few outcomes in it, so the sums of parts with such segments are
+            those of other segments than the whole log has: valid, but often with wider intervals.
         plain : bool
             Whether to include the sums that only some estimators need: those not of Hajek type, or with a given
             outcome model.
