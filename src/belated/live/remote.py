@@ -21,7 +21,7 @@ from belated.live.creating import plan_creation
 from belated.live.deciding import check_policy
 from belated.live.design import Setup, read_text, read_unit
 from belated.live.errors import StorageError
-from belated.live.keeping import new_backup
+from belated.live.keeping import check_copy, new_backup
 from belated.live.logs import ARROW, read_answer, read_stream
 from belated.live.outcomes import Outcome
 from belated.live.records import Decision, Tell, Told, Version
@@ -168,6 +168,7 @@ class RemoteStore:
             self._connection.call("GET", "/v1/backup", timeout=self.patience, file=file)
             file.flush()
             os.fsync(file.fileno())
+            check_copy(beside)
         return place
 
     # ---------------------------------------------------------------- for experiments
