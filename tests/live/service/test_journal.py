@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import logging
 
 import pytest
 
 import belated as bl
-from belated.live.service import journal
+from belated.live.service import access, journal
 from tests.live.service.conftest import BUTTON
 
 
@@ -38,6 +39,24 @@ def test_changes_are_logged_with_the_number_of_their_token(served, caplog):
     assert (found["event"], found["route"]) == ("changed", "POST /v1/experiments/{name}/erase")
     assert isinstance(found["token"], int)
     assert "secret" not in line
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_tokens_that_cannot_be_read_again_are_one_line(served, monkeypatch, caplog):
+    """Nobody waits for them: the tokens that are known still count."""
+
+    def fail(*_):
+        raise bl.live.StorageError("the database is away.")
+
+    served.post(f"{BUTTON}/ask", {"unit": "ada"})
+    with caplog.at_level(logging.INFO), monkeypatch.context() as patched:
+        patched.setattr(access, "_FRESH", 0.0)
+        patched.setattr(access.Keyring, "_stored_tokens", fail)
+        for _ in range(5):
+            assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).status == 200
+    gc.collect()
+    lines = [journal.JsonLines().format(each) for each in caplog.records if each.name in ("belated.service", "asyncio")]
+    assert [json.loads(line)["route"] for line in lines] == ["(tokens)"]
 
 
 @pytest.fixture
