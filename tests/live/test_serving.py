@@ -158,3 +158,18 @@ def test_others_reach_it_only_if_that_is_said(host):
 def test_this_machine_reaches_it_by_its_own_names():
     for host in ("127.0.0.1", "localhost", "::1", "127.1.2.3"):
         assert check_host(host, ("shop.local",), public=False) == ("localhost", "127.0.0.1", "[::1]", "shop.local")
+
+
+def test_it_may_have_more_connections_open_than_the_system_says_at_first():
+    resource = pytest.importorskip("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    code = f"""
+import resource
+from belated.live.serving import allow_connections
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, {hard}))
+allow_connections()
+print(resource.getrlimit(resource.RLIMIT_NOFILE) == ({wanted}, {hard}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n", done.stderr

@@ -82,8 +82,8 @@ def tell(
         raise OptionError(f"Give a {argument('unit')} and its value, or a file with {argument('from')}.")
     if unit is not None and value is None and Path(unit).is_file():
         raise OptionError(
-            f"{argument('unit')} is {shown(unit)}, which is a file; for the outcomes in it, write {argument('from')} before "
-            "it. If a unit has this name, give its value, too."
+            f"{argument('unit')} is {shown(unit)}, which is a file; for the outcomes in it, write {argument('from')} "
+            "before it. If a unit has this name, give its value, too."
         )
     from belated.live.calls import read_tell, taken
 

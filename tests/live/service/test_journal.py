@@ -62,7 +62,7 @@ def test_tokens_that_cannot_be_read_again_are_one_line(served, monkeypatch, capl
 @pytest.fixture
 def loggers():
     """Loggers that are as they were after the test."""
-    loggers = [logging.getLogger(name) for name in ("belated.service", "uvicorn.error")]
+    loggers = [logging.getLogger(name) for name in ("belated.service", "uvicorn.error", "asyncio")]
     kept = [(each.handlers, each.propagate, each.level) for each in loggers]
     yield
     for logger, (handlers, propagate, level) in zip(loggers, kept, strict=True):
@@ -76,7 +76,14 @@ def test_the_log_is_lines_of_json(loggers, capsys):
     journal.note("of no interest", logging.DEBUG)
     logging.getLogger("uvicorn.error").info("Started")
     logging.getLogger("uvicorn.error").warning("two\nlines")
-    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    try:
+        raise KeyError("a secret person")
+    except KeyError as error:
+        message = f"Task exception was never retrieved\nfuture: {error!r}"
+        logging.getLogger("asyncio").error(message, exc_info=error)
+    first, second, third = map(json.loads, capsys.readouterr().err.splitlines())
     assert dt.datetime.fromisoformat(first.pop("at")).utcoffset() == dt.timedelta(0)
     assert first == {"level": "info", "event": "changed", "route": "POST /x", "token": 3}
     assert (second["level"], second["event"]) == ("warning", "two\nlines")
+    assert (third["event"], third["error"]) == ("Task exception was never retrieved", "KeyError")
+    assert "secret" not in str(third)
