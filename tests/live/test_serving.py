@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import belated as bl
 from belated.base.errors import OptionError
 from belated.live.serving import check_host
 from belated.live.tokens import make_token
@@ -130,6 +131,7 @@ def _children(parent: int) -> list[str]:
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_one_process_serves_a_file_and_its_link_logs_in(place):
     place.create()
+    place.create("events", outcome=bl.live.events("1h"))
     place.close()
     with process(place.url, "--workers", "3") as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -140,8 +142,10 @@ def test_one_process_serves_a_file_and_its_link_logs_in(place):
         connection.request("POST", "/login", body, {"Content-Type": "application/x-www-form-urlencoded"})
         assert connection.getresponse().status == 303
         connection.close()
+        server.wait_until_ready()
         server.process.send_signal(signal.SIGINT)
         _, said = server.process.communicate(timeout=60)
+    assert "leaked" not in said
     assert "Only one process can serve a file; use PostgreSQL for more." in said
     assert server.link.partition("code=")[2] not in said
 

@@ -194,6 +194,7 @@ class Service:
             threads.shutdown(cancel_futures=True)
         if self._alone:
             self.store.close()
+            gc.unfreeze()  # libraries would say at the end of Python that these objects were never freed
 
     def author(self, token: Token, given: str | None) -> str:
         """Return the author of a change: the one that the request names, or else the token's owner."""
