@@ -148,6 +148,12 @@ def test_a_fallback_is_marked_and_enters_no_log(place):
     assert exp.ask("x").logged
 
 
+@pytest.mark.parametrize("fallback", [5, "", {"button": None}, ["A"]])
+def test_a_fallback_that_is_no_text_is_refused_at_once(place, fallback):
+    with pytest.raises(bl.OptionError, match="`fallback`"):
+        bl.live.open(place.url, token="x", fallback=fallback)  # noqa: S106
+
+
 def test_without_a_fallback_it_is_an_error(place):
     place.create()
     with bl.live.open(gone(), token="x", retries=0) as store, pytest.raises(bl.live.StorageError):  # noqa: S106

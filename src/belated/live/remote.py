@@ -69,6 +69,9 @@ class RemoteStore:
     """
 
     def __init__(self, connection: ServiceConnection, fallback: Fallback | None = None) -> None:
+        arms = fallback.values() if isinstance(fallback, Mapping) else () if fallback is None else (fallback,)
+        for arm in arms:  # not only when the service is away
+            read_text("fallback", arm)
         self._connection, self._fallback = connection, fallback
         self._failed_at = -1e9
 
