@@ -287,7 +287,7 @@ def _pause(again: int) -> float:
 
 def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({one_line(error.verify_message, 100)})"
+        return f"its certificate is not trusted ({one_line(error.verify_message, 100).rstrip('.')})"
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, ssl.SSLError):
