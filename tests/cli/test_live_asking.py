@@ -31,6 +31,17 @@ def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
     assert done.stderr.startswith("Row 2: another value was told before")
 
 
+def test_a_file_is_no_unit_unless_a_value_follows(call, live, refused, shop, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    path.write_text("unit,value\na,1\n")
+    assert "which is a file; for the outcomes in it, write --from before it" in refused(
+        "live", "tell", shop, "subject line", path
+    )
+    assert "parked" not in live("status")
+    assert call("live", "tell", shop, "subject line", path, "1").stdout == "parked\n"
+    assert call("live", "tell", shop, "subject line", "a").stdout == "parked\n"
+
+
 def test_a_bad_row_leaves_the_batches_before_it_stored(call, live, shop, tmp_path, monkeypatch):
     monkeypatch.setattr(live_asking, "_BATCH", 10)
     path, rows = tmp_path / "outcomes.csv", [f"u{i},{i % 2}" for i in range(35)]

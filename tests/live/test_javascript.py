@@ -125,3 +125,17 @@ const options = {json.dumps(options)}, nowhere = "http://127.0.0.1:9";
     done = subprocess.run(["node", "-e", script], capture_output=True, text=True, timeout=60)  # noqa: S607
     assert not done.stderr
     check(exp, json.loads(done.stdout))
+
+
+def test_a_pause_does_not_outlast_the_timeout(place):
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    script = f"""{SNIPPET}
+const later = globalThis.setTimeout;
+globalThis.setTimeout = (act) => later(act, 30000);
+ask("button", "x", "Plain", {{ base: "http://127.0.0.1:9", token: "x", timeout: 300 }}).then((found) => {{
+  console.log(found.arm, performance.now() < 25000);
+  process.exit();
+}});"""
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, timeout=60)  # noqa: S607
+    assert done.stdout == "Plain true\n", done.stderr

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 
 import pytest
 from openfeature import api
@@ -65,6 +66,48 @@ def test_arms_may_be_booleans_and_numbers(store, client):
     wrong = client.get_boolean_details("columns", True, unit("x"))
     assert (wrong.value, wrong.error_code) == (True, ErrorCode.TYPE_MISMATCH)
     assert client.get_object_details("dark", {}, unit("x")).error_code == ErrorCode.TYPE_MISMATCH
+
+
+def test_a_unit_whose_arm_is_not_given_is_not_asked(store, client):
+    """The product shows the default of the call; the log must not say that it showed an arm."""
+    exp = create(store, "dark", ("on", "off", "dim"))
+    for name in ("x", "y", "z"):
+        assert client.get_boolean_details("dark", True, unit(name)).error_code == ErrorCode.TYPE_MISMATCH
+        assert client.get_integer_details("dark", 1, unit(name)).error_code == ErrorCode.TYPE_MISMATCH
+    assert exp.status().asked == 0
+    exp.drop_arm("dim")
+    assert client.get_boolean_details("dark", True, unit("x")).reason == Reason.SPLIT
+    assert exp.status().asked == 1
+
+
+@pytest.mark.parametrize("kind", ["string", "boolean", "integer", "float"])
+def test_no_flag_blocks_an_event_loop(store, client, monkeypatch, kind):
+    arms, default = {
+        "string": (("a", "b"), "c"), "boolean": (("on", "off"), True), "integer": (("1", "2"), 3),
+        "float": (("1.5", "2"), 0.5),
+    }[kind]  # fmt: skip
+    exp, threads = create(store, arms=arms), set()
+    monkeypatch.setattr(
+        type(exp), "ask", lambda self, name: threads.add(threading.get_ident()) or self.ask_many([name])[0]
+    )
+    found = asyncio.run(getattr(client, f"get_{kind}_details_async")("button", default, unit("x")))
+    assert found.reason == Reason.SPLIT
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_a_key_that_is_none_is_no_key(store, client):
+    exp = create(store, outcome=bl.live.events("1h"))
+    exp.ask("x")
+    client.track("button", unit("x"), TrackingEventDetails(1.0, {"key": None}))
+    assert exp.tell("x", 1.0).status == "repeated"
+
+
+def test_what_is_refused_leaves_no_trace_in_the_log_of_the_product(store, client, caplog):
+    create(store, segments=["DE", "FR"])
+    found = client.get_string_details("button", "none", unit("x"))
+    assert (found.value, found.error_code) == ("none", ErrorCode.GENERAL)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_what_fails_is_the_default_of_the_call(store, client):

@@ -31,6 +31,7 @@ class Proxy(ThreadingHTTPServer):
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", 0), Between)
         self.port, self.dropped, self.drops = port, 0, iter(())
+        self.change = lambda content: content
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -45,7 +46,7 @@ class Between(BaseHTTPRequestHandler):
         service = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         service.request(self.command, self.path, body, {"authorization": self.headers["authorization"]})
         reply = service.getresponse()
-        content = reply.read()
+        content = self.server.change(reply.read())
         service.close()
         if next(self.server.drops, False):
             self.server.dropped += 1
@@ -145,6 +146,12 @@ def test_a_fallback_is_marked_and_enters_no_log(place):
     assert counts(place, "decision") == 0
     assert exp.answer().counts.asked == 0
     assert exp.ask("x").logged
+
+
+@pytest.mark.parametrize("fallback", [5, "", {"button": None}, ["A"]])
+def test_a_fallback_that_is_no_text_is_refused_at_once(place, fallback):
+    with pytest.raises(bl.OptionError, match="`fallback`"):
+        bl.live.open(place.url, token="x", fallback=fallback)  # noqa: S106
 
 
 def test_without_a_fallback_it_is_an_error(place):
@@ -255,6 +262,19 @@ def test_a_backup_does_not_replace_a_file(place):
     with pytest.raises(bl.live.StorageError, match="is already there"):
         exp._store.backup(place.folder / "copy.belated")
     assert (place.folder / "copy.belated").read_text() == "mine"
+
+
+@pytest.mark.parametrize("ending", [0, 1000, 4096, -4096, None])
+def test_a_backup_that_is_not_whole_is_none(place, proxy, ending):
+    """A proxy that reads until the service closes the connection cannot know that there was more."""
+    place.create()
+    proxy.change = lambda content: b"<html>Log in</html>" if ending is None else content[:ending]
+    with (
+        bl.live.open(proxy.url, token=place.served.token, retries=0) as store,
+        pytest.raises(bl.live.StorageError, match="is not a whole store"),
+    ):
+        store.backup(place.folder / "copy.belated")
+    assert not list(place.folder.glob("*copy*"))
 
 
 def test_a_unit_is_in_no_address(place, monkeypatch):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import belated as bl
 from belated.base.errors import OptionError
 from belated.live.serving import check_host
 from belated.live.tokens import make_token
@@ -130,6 +131,7 @@ def _children(parent: int) -> list[str]:
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_one_process_serves_a_file_and_its_link_logs_in(place):
     place.create()
+    place.create("events", outcome=bl.live.events("1h"))
     place.close()
     with process(place.url, "--workers", "3") as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -140,8 +142,10 @@ def test_one_process_serves_a_file_and_its_link_logs_in(place):
         connection.request("POST", "/login", body, {"Content-Type": "application/x-www-form-urlencoded"})
         assert connection.getresponse().status == 303
         connection.close()
+        server.wait_until_ready()
         server.process.send_signal(signal.SIGINT)
         _, said = server.process.communicate(timeout=60)
+    assert "leaked" not in said
     assert "Only one process can serve a file; use PostgreSQL for more." in said
     assert server.link.partition("code=")[2] not in said
 
@@ -158,3 +162,18 @@ def test_others_reach_it_only_if_that_is_said(host):
 def test_this_machine_reaches_it_by_its_own_names():
     for host in ("127.0.0.1", "localhost", "::1", "127.1.2.3"):
         assert check_host(host, ("shop.local",), public=False) == ("localhost", "127.0.0.1", "[::1]", "shop.local")
+
+
+def test_it_may_have_more_connections_open_than_the_system_says_at_first():
+    resource = pytest.importorskip("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    code = f"""
+import resource
+from belated.live.serving import allow_connections
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, {hard}))
+allow_connections()
+print(resource.getrlimit(resource.RLIMIT_NOFILE) == ({wanted}, {hard}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n", done.stderr

@@ -56,7 +56,7 @@ def tell(
     place: Place,
     name: Name,
     unit: Annotated[str | None, typer.Argument(help="The unit of the outcome.", show_default=False)] = None,
-    value: Annotated[float, typer.Argument(help="The outcome.")] = 1.0,
+    value: Annotated[float | None, typer.Argument(help="The outcome. Default: 1.", show_default=False)] = None,
     key: Annotated[
         str, option("For events: a key that distinguishes several events of a unit, such as an order's number.")
     ] = "",
@@ -80,6 +80,11 @@ def tell(
     """
     if (unit is None) == (source is None):
         raise OptionError(f"Give a {argument('unit')} and its value, or a file with {argument('from')}.")
+    if unit is not None and value is None and Path(unit).is_file():
+        raise OptionError(
+            f"{argument('unit')} is {shown(unit)}, which is a file; for the outcomes in it, write {argument('from')} "
+            "before it. If a unit has this name, give its value, too."
+        )
     from belated.live.calls import read_tell, taken
 
     when = None if happened_at is None else _time(happened_at)
@@ -88,7 +93,7 @@ def tell(
         raise OptionError(f"{what} is for one outcome; with {argument('from')}, give it in a column of the file.")
     with opened(place, name) as exp:
         if unit is not None:
-            given = read_tell(exp.setup.outcome, unit, value, key, when, correct)
+            given = read_tell(exp.setup.outcome, unit, 1.0 if value is None else value, key, when, correct)
             typer.echo(taken(exp.tell_many([given])[0]).status)
             return
         counts: Counter[str] = Counter()

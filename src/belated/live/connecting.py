@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
+import io
 import json
 import os
 import random
@@ -12,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from belated.base.checks import positive, whole
@@ -39,11 +41,14 @@ _IDLE = 4.0
 #: Bytes that are read at a time.
 _READ_BYTES = 1 << 20
 
+#: What an error says of a change that the service may have received.
+_DOUBT = " It may have been done nevertheless; check before you try again."
+
 #: The errors of problems, by the word that their type ends with.
 _ERRORS: dict[str, type[BelatedError]] = {kind: error for error, kinds in PROBLEMS for kind in kinds}
 
-#: Codes that say: later.
-_RETRY_CODES = (408, 425, 429, 500, 502, 503, 504)
+#: Codes below 500 that say: later. All from 500 on say that the service, or a proxy before it, fails.
+_RETRY_CODES = (408, 425, 429)
 
 
 class ServiceReply(NamedTuple):
@@ -57,7 +62,7 @@ class ServiceReply(NamedTuple):
         """Return the JSON body as Python values."""
         try:
             content: JsonObject = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise StorageError(
                 "The service's reply is not JSON; check that the address is that of a belated service."
             ) from None
@@ -149,9 +154,9 @@ class ServiceConnection:
             except (OSError, http.client.HTTPException) as error:
                 failure, wait, safe = self._lost(error, repeatable=repeatable), None, repeatable
             else:
-                if reply.status not in _RETRY_CODES:
+                if not _says_later(reply):
                     return _checked(reply)
-                failure, wait = _problem(reply), _retry_after(reply)
+                failure, wait = _problem(reply, "" if repeatable else _DOUBT), _retry_after(reply)
                 safe = repeatable or "#overloaded" in _member(reply, "type")
             pause = _pause(again) if wait is None else wait
             if not safe or again == self.retries or time.monotonic() + pause >= end:
@@ -165,7 +170,9 @@ class ServiceConnection:
         self, request: tuple[str, str, bytes | None, dict[str, str]], end: float, file: BinaryIO | None, *, fresh: bool
     ) -> ServiceReply:
         connection = self._connected(end, fresh=fresh)
+        connection.response_class = functools.partial(_response, end)  # type: ignore[assignment]
         try:
+            connection.sock.settimeout(_left(end))
             connection.request(*request)
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
@@ -181,7 +188,6 @@ class ServiceConnection:
 
     def _connected(self, end: float, *, fresh: bool) -> http.client.HTTPConnection:
         """Return a connection that is open: one that was used before, if it can be trusted, or a new one."""
-        left = max(end - time.monotonic(), 0.001)
         if os.getpid() != self._process:  # the parent's are not ours
             self.close()
             self._process = os.getpid()
@@ -191,10 +197,9 @@ class ServiceConnection:
             except IndexError:
                 break
             if time.monotonic() - since < _IDLE and connection.sock is not None and not _has_news(connection.sock):
-                connection.sock.settimeout(left)
                 return connection
             connection.close()
-        connection = self._new(left)
+        connection = self._new(_left(end))
         try:
             connection.connect()
         except (OSError, http.client.HTTPException) as error:
@@ -209,8 +214,45 @@ class ServiceConnection:
         return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._context)
 
     def _lost(self, error: Exception, *, repeatable: bool) -> StorageError:
-        doubt = "" if repeatable else " It may have been done nevertheless; check before you try again."
+        doubt = "" if repeatable else _DOUBT
         return StorageError(f"The service {self.name} did not answer: {_why(error)}.{doubt}")
+
+
+class _Received(io.RawIOBase):
+    """What a socket receives until a time: a reply that comes in small pieces does not prolong the call."""
+
+    def __init__(self, sock: socket.socket, end: float) -> None:
+        self._sock, self._raw, self._end = sock, sock.makefile("rb", buffering=0), end
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        """Return what a response reads from, which takes this for its socket."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:  # a type that Python has a name for since 3.12
+        """Receive the next piece."""
+        self._sock.settimeout(_left(self._end))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._raw.close()
+        super().close()
+
+
+def _response(
+    end: float, sock: socket.socket, debuglevel: int = 0, method: str | None = None
+) -> http.client.HTTPResponse:
+    """Return the reply that a socket is about to receive, until a time."""
+    return http.client.HTTPResponse(cast("socket.socket", _Received(sock, end)), debuglevel, method)
+
+
+def _left(end: float) -> float:
+    """Return the seconds until a time, at least some."""
+    return max(end - time.monotonic(), 0.001)
 
 
 def _read(response: http.client.HTTPResponse, file: BinaryIO | None) -> bytes:
@@ -224,6 +266,8 @@ def _read(response: http.client.HTTPResponse, file: BinaryIO | None) -> bytes:
             file.write(part)
         except OSError as error:
             raise StorageError(f"The copy cannot be written: {_why(error)}.") from None
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
     return b""
 
 
@@ -243,11 +287,16 @@ def _pause(again: int) -> float:
 
 def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({one_line(error.verify_message, 100)})"
+        return f"its certificate is not trusted ({one_line(error.verify_message, 100).rstrip('.')})"
     if isinstance(error, TimeoutError):
         return "it took too long"
+    if isinstance(error, ssl.SSLError):
+        what = (error.reason or "unknown reason").replace("_", " ").lower()
+        return f"no encrypted connection can be made ({one_line(what, 100)})"
     if isinstance(error, http.client.RemoteDisconnected | http.client.IncompleteRead):
         return "the connection was closed"
+    if isinstance(error, http.client.HTTPException):
+        return "what came back is not HTTP"
     text = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
     return one_line(text, 100).lower().rstrip(".")
 
@@ -303,11 +352,16 @@ def _checked(reply: ServiceReply) -> ServiceReply:
     raise _problem(reply)
 
 
-def _problem(reply: ServiceReply) -> Exception:
-    """Return a problem as the error that a storage would raise."""
-    detail = _member(reply, "detail") or f"The service answered with code {reply.status}."
+def _says_later(reply: ServiceReply) -> bool:
+    """Whether a reply says that the service, or a proxy before it, cannot do now what is asked."""
+    return reply.status >= 500 or reply.status in _RETRY_CODES
+
+
+def _problem(reply: ServiceReply, doubt: str = "") -> Exception:
+    """Return a problem as the error that a storage would raise; a proxy's reply leaves it in doubt what was done."""
+    detail = _member(reply, "detail") or f"The service answered with code {reply.status}.{doubt}"
     word = _member(reply, "type").rpartition("#")[2]
-    usual: type[Exception] = StorageError if reply.status in _RETRY_CODES else LiveError
+    usual: type[Exception] = StorageError if _says_later(reply) else LiveError
     return problem_error(word, detail, usual)
 
 
@@ -320,7 +374,7 @@ def _member(reply: ServiceReply, name: str) -> str:
     """Return a text of a problem, nothing if it has none."""
     try:
         text = json.loads(reply.body)[name]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return text if isinstance(text, str) else ""
 

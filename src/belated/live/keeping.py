@@ -21,6 +21,7 @@ from belated.live.errors import DamagedError, StorageError
 from belated.live.schema import COLUMNS, TABLES
 from belated.live.sqlite import SQLiteSession, SQLiteStorage
 from belated.live.storage import Session, Storage
+from belated.reading.contents import APPLICATION
 
 #: Rows that are copied at a time.
 _BATCH = 50_000
@@ -52,6 +53,21 @@ def new_backup(path: Path) -> Iterator[Path]:
         raise StorageError(f"`{one_line(path, 200)}` is already there; give a backup a new name.")
     with _replacing(path) as beside:
         yield beside
+
+
+def check_copy(path: Path) -> None:
+    """Raise unless a file that was sent is a store, and whole."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+            whole = connection.execute("pragma application_id").fetchone() == (APPLICATION,)
+            connection.execute("select count(*) from sqlite_master")  # fails if pages are missing
+    except sqlite3.DatabaseError:
+        whole = False
+    if not whole:
+        raise StorageError(
+            "What the service sent is not a whole store; check that the address is that of a belated service, and copy "
+            "it again."
+        )
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from belated.base.errors import MissingLibraryError
-from belated.live.errors import LiveError, UnknownExperimentError
+from belated.base.errors import BelatedError, MissingLibraryError
+from belated.live.errors import StorageError, UnknownExperimentError
 
 try:
     from openfeature.exception import FlagNotFoundError, GeneralError, TargetingKeyMissingError, TypeMismatchError
@@ -46,6 +47,7 @@ class Provider(AbstractProvider):
         super().__init__()
         self._store = store
         self._experiments: dict[str, LiveExperiment] = {}
+        self._readable: set[tuple[str, Callable[[str], object]]] = set()
 
     def get_metadata(self) -> Metadata:
         """Return the provider's name."""
@@ -67,8 +69,10 @@ class Provider(AbstractProvider):
         """
         details = tracking_event_details
         value = 1.0 if details is None or details.value is None else details.value
-        key = "" if details is None else str(details.attributes.get("key", ""))
-        self._experiment(tracking_event_name).tell(_unit(evaluation_context), value, key=key)
+        key = None if details is None else details.attributes.get("key")
+        self._experiment(tracking_event_name).tell(
+            _unit(evaluation_context), value, key="" if key is None else str(key)
+        )
 
     # ---------------------------------------------------------------- flags
 
@@ -82,7 +86,7 @@ class Provider(AbstractProvider):
         self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[bool]:
         """Return whether the arm of a unit is "on", "yes" or "true"."""
-        return self._resolve(flag_key, evaluation_context, lambda arm: _BOOLEANS[arm.lower()])
+        return self._resolve(flag_key, evaluation_context, _read_boolean)
 
     def resolve_integer_details(
         self, flag_key: str, default_value: int, evaluation_context: EvaluationContext | None = None
@@ -117,21 +121,42 @@ class Provider(AbstractProvider):
         """Return whether the arm of a unit is "on", "yes" or "true", without blocking an event loop."""
         return await asyncio.to_thread(self.resolve_boolean_details, flag_key, default_value, evaluation_context)
 
+    async def resolve_integer_details_async(
+        self, flag_key: str, default_value: int, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[int]:
+        """Return the arm of a unit as a whole number, without blocking an event loop."""
+        return await asyncio.to_thread(self.resolve_integer_details, flag_key, default_value, evaluation_context)
+
+    async def resolve_float_details_async(
+        self, flag_key: str, default_value: float, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[float]:
+        """Return the arm of a unit as a number, without blocking an event loop."""
+        return await asyncio.to_thread(self.resolve_float_details, flag_key, default_value, evaluation_context)
+
     def _resolve(
         self, name: str, context: EvaluationContext | None, read: Callable[[str], _Value]
     ) -> FlagResolutionDetails[_Value]:
         unit = _unit(context)
         try:
-            decision = self._experiment(name).ask(unit)
-        except LiveError as error:
+            experiment = self._experiment(name)
+            self._check_arms(experiment, read)
+            decision = experiment.ask(unit)
+        except BelatedError as error:
             _raise(error)
-        try:
-            value = read(decision.arm)
-        except (KeyError, ValueError):
-            raise TypeMismatchError("The arm's name is not a value of this type; ask for a string flag.") from None
+        value = _value(decision.arm, read)
         about: dict[str, bool | int | float | str] = {"logged": decision.logged, "version": decision.version}
         reason = Reason.SPLIT if decision.logged else Reason.DEFAULT
         return FlagResolutionDetails(value, reason=reason, variant=decision.arm, flag_metadata=about)
+
+    def _check_arms(self, experiment: LiveExperiment, read: Callable[[str], object]) -> None:
+        """Raise unless all arms are values of a type, before a unit is asked whose arm the product would not get."""
+        if read is str or (experiment.name, read) in self._readable:
+            return
+        with suppress(StorageError):  # a fallback arm is logged nowhere
+            for arm, state, _ in experiment.status().arms:
+                if state != "dropped":
+                    _value(arm, read)
+            self._readable.add((experiment.name, read))
 
     def _experiment(self, name: str) -> LiveExperiment:
         experiment = self._experiments.get(name)
@@ -146,7 +171,19 @@ def _unit(context: EvaluationContext | None) -> str:
     return context.targeting_key
 
 
-def _raise(error: LiveError) -> NoReturn:
+def _read_boolean(arm: str) -> bool:
+    return _BOOLEANS[arm.lower()]
+
+
+def _value(arm: str, read: Callable[[str], _Value]) -> _Value:
+    """Return an arm as a value of a type."""
+    try:
+        return read(arm)
+    except (KeyError, ValueError):
+        raise TypeMismatchError("The arms' names are not values of this type; ask for a string flag.") from None
+
+
+def _raise(error: BelatedError) -> NoReturn:
     """Raise an error as OpenFeature has it; the SDK then gives the default of the call."""
     kind = FlagNotFoundError if isinstance(error, UnknownExperimentError) else GeneralError
     raise kind(str(error)) from error

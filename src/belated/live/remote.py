@@ -21,7 +21,7 @@ from belated.live.creating import plan_creation
 from belated.live.deciding import check_policy
 from belated.live.design import Setup, read_text, read_unit
 from belated.live.errors import StorageError
-from belated.live.keeping import new_backup
+from belated.live.keeping import check_copy, new_backup
 from belated.live.logs import ARROW, read_answer, read_stream
 from belated.live.outcomes import Outcome
 from belated.live.records import Decision, Tell, Told, Version
@@ -69,6 +69,9 @@ class RemoteStore:
     """
 
     def __init__(self, connection: ServiceConnection, fallback: Fallback | None = None) -> None:
+        arms = fallback.values() if isinstance(fallback, Mapping) else () if fallback is None else (fallback,)
+        for arm in arms:  # not only when the service is away
+            read_text("fallback", arm)
         self._connection, self._fallback = connection, fallback
         self._failed_at = -1e9
 
@@ -168,6 +171,7 @@ class RemoteStore:
             self._connection.call("GET", "/v1/backup", timeout=self.patience, file=file)
             file.flush()
             os.fsync(file.fileno())
+            check_copy(beside)
         return place
 
     # ---------------------------------------------------------------- for experiments

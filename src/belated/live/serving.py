@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ from belated.live.tokens import make_token
 
 #: Seconds for which requests that were accepted may go on after the service is told to stop.
 _GRACE = 30
+
+#: The most files and connections that a process may have open: the usual 1,024 are few, and at the limit Python writes
+#: thousands of lines to the log each second.
+_CONNECTIONS = 65_536
 
 #: Connections that wait to be accepted.
 _BACKLOG = 2048
@@ -54,6 +59,7 @@ class Server:
         """Serve until a signal ends it; `ready` is called with the address."""
         with open_store(self.place, make=False, ticking=False):
             pass  # what is wrong with the store is said before anything listens
+        allow_connections()
         with self._listening() as listener:
             ready(self.address(listener))
             config = self._config()
@@ -101,6 +107,19 @@ def _application(place: str, settings: Settings) -> App:
     """Open the store and return the application, in the process that serves it."""
     journal.configure()
     return make_app(open_store(place, make=False), settings, routes(), alone=True)
+
+
+def allow_connections() -> None:
+    """Let this process have many connections open, where the system says so at first of fewer than it allows."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, _CONNECTIONS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def is_loopback(host: str) -> bool:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import logging
 
 import pytest
 
 import belated as bl
-from belated.live.service import journal
+from belated.live.service import access, journal
 from tests.live.service.conftest import BUTTON
 
 
@@ -40,10 +41,28 @@ def test_changes_are_logged_with_the_number_of_their_token(served, caplog):
     assert "secret" not in line
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_tokens_that_cannot_be_read_again_are_one_line(served, monkeypatch, caplog):
+    """Nobody waits for them: the tokens that are known still count."""
+
+    def fail(*_):
+        raise bl.live.StorageError("the database is away.")
+
+    served.post(f"{BUTTON}/ask", {"unit": "ada"})
+    with caplog.at_level(logging.INFO), monkeypatch.context() as patched:
+        patched.setattr(access, "_FRESH", 0.0)
+        patched.setattr(access.Keyring, "_stored_tokens", fail)
+        for _ in range(5):
+            assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).status == 200
+    gc.collect()
+    lines = [journal.JsonLines().format(each) for each in caplog.records if each.name in ("belated.service", "asyncio")]
+    assert [json.loads(line)["route"] for line in lines] == ["(tokens)"]
+
+
 @pytest.fixture
 def loggers():
     """Loggers that are as they were after the test."""
-    loggers = [logging.getLogger(name) for name in ("belated.service", "uvicorn.error")]
+    loggers = [logging.getLogger(name) for name in ("belated.service", "uvicorn.error", "asyncio")]
     kept = [(each.handlers, each.propagate, each.level) for each in loggers]
     yield
     for logger, (handlers, propagate, level) in zip(loggers, kept, strict=True):
@@ -57,7 +76,14 @@ def test_the_log_is_lines_of_json(loggers, capsys):
     journal.note("of no interest", logging.DEBUG)
     logging.getLogger("uvicorn.error").info("Started")
     logging.getLogger("uvicorn.error").warning("two\nlines")
-    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    try:
+        raise KeyError("a secret person")
+    except KeyError as error:
+        message = f"Task exception was never retrieved\nfuture: {error!r}"
+        logging.getLogger("asyncio").error(message, exc_info=error)
+    first, second, third = map(json.loads, capsys.readouterr().err.splitlines())
     assert dt.datetime.fromisoformat(first.pop("at")).utcoffset() == dt.timedelta(0)
     assert first == {"level": "info", "event": "changed", "route": "POST /x", "token": 3}
     assert (second["level"], second["event"]) == ("warning", "two\nlines")
+    assert (third["event"], third["error"]) == ("Task exception was never retrieved", "KeyError")
+    assert "secret" not in str(third)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,7 +10,7 @@ from served import serving
 
 import belated as bl
 from belated.live.dashboard.pages import routes
-from belated.live.service import Settings
+from belated.live.service import Settings, service
 from belated.live.service.service import Once
 from tests.live.service.conftest import BUTTON
 
@@ -135,3 +136,24 @@ def test_a_storage_that_fails_is_said_and_tried_again(served, monkeypatch):
         assert (ready.status, ready.kind) == (503, "not-ready")
     assert served.get("/ready", token=None).status == 200
     assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).status == 200
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_storage_that_fails_at_the_start_is_waited_for(place, monkeypatch):
+    away = threading.Event()
+    away.set()
+
+    def prepare(_):
+        if away.is_set():
+            raise bl.live.StorageError("The database is away.")
+
+    monkeypatch.setattr(service, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(service.Service, "_prepare", prepare)
+    with serving(place.open()) as served:
+        end = time.monotonic() + 60
+        while (ready := served.get("/ready", token=None)).json["detail"].startswith("The service is compiling"):
+            assert time.monotonic() < end
+        assert (ready.status, ready.json["detail"]) == (503, "The database is away.")
+        away.clear()
+        while served.get("/ready", token=None).status != 200:
+            assert time.monotonic() < end

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from belated.live.records import moment
+from belated.live.service import journal
 from belated.live.service.problems import Problem
 from belated.live.service.settings import Settings
 from belated.live.storage import Storage, system_clock
@@ -102,6 +103,7 @@ class Keyring:
         self._digests: dict[str, bytes] = {}
         self._read_at = -1e9
         self._reading: asyncio.Task[None] | None = None
+        self._is_failing = False
 
     async def find(self, secret: str, kind: str) -> Token:
         """Return a valid token of a kind, or raise a problem."""
@@ -133,7 +135,15 @@ class Keyring:
     def _begin(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._load())
+            self._reading.add_done_callback(self._note)
         return self._reading
+
+    def _note(self, reading: asyncio.Task[None]) -> None:
+        """Note the first of several failures; nobody may have waited for the tokens."""
+        error = None if reading.cancelled() else reading.exception()
+        if isinstance(error, Exception) and not self._is_failing:
+            journal.failed("(tokens)", error)
+        self._is_failing = error is not None
 
     async def _read(self) -> None:
         await asyncio.shield(self._begin())

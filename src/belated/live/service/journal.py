@@ -30,15 +30,18 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         at = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
-        detail = getattr(record, "detail", {})
-        return json.dumps({"at": at, "level": record.levelname.lower(), "event": record.getMessage(), **detail})
+        detail, event = getattr(record, "detail", {}), record.getMessage()
+        if record.name == "asyncio":  # further lines show what a task was given
+            event = event.partition("\n")[0]
+            detail = {"error": record.exc_info[0].__name__} if record.exc_info and record.exc_info[0] else {}
+        return json.dumps({"at": at, "level": record.levelname.lower(), "event": event, **detail})
 
 
 def configure(level: int = logging.INFO) -> None:
     """Write the journal to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("belated.service", "uvicorn.error"):
+    for name in ("belated.service", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level if name == "belated.service" else logging.WARNING)

@@ -16,6 +16,7 @@ from belated.base.text import one_line
 from belated.live.answers import LiveAnswer
 from belated.live.errors import UnknownExperimentError
 from belated.live.experiment import Experiment
+from belated.live.service import journal
 from belated.live.service.access import Keyring, Rates
 from belated.live.service.metrics import Metrics
 from belated.live.service.problems import Problem
@@ -32,6 +33,9 @@ _THREADS, _ANSWERING = 8, 2
 #: Seconds for which a thread may keep Python to itself while another wants it. The thread that writes wants it several
 #: times in a commit, and would wait for Python's usual 5 ms each time while requests are read.
 _SWITCH_SECONDS = 0.0001
+
+#: Seconds until the service prepares again what it could not.
+_AGAIN_SECONDS = 1.0
 
 #: Seconds for which the storage is believed to be writable after it was seen to be.
 _WRITABLE = 5.0
@@ -83,6 +87,7 @@ class Service:
         self._answers: dict[str, Once[LiveAnswer]] = {}
         self._written_answers: dict[str, tuple[LiveAnswer, bytes, str]] = {}
         self._warm, self._written = False, -1e9
+        self._unready = "The service is compiling; it will be ready in some seconds."
 
     async def thread(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
         """Run a function that waits for the storage in a thread."""
@@ -145,8 +150,15 @@ class Service:
         return asyncio.ensure_future(self._start())
 
     async def _start(self) -> None:
-        await self.compute(self._prepare)
-        self._warm = True
+        while not self._warm:
+            try:
+                await self.compute(self._prepare)
+                self._warm = True
+            except BelatedError as error:  # a database may be starting, too
+                if str(error) != self._unready:
+                    self._unready = str(error)
+                    journal.failed("(start)", error)
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     def _prepare(self) -> None:
         from belated.live.service.warming import warm
@@ -163,7 +175,7 @@ class Service:
     async def check_ready(self) -> None:
         """Raise unless kernels are compiled and the storage can be written to."""
         if not self._warm:
-            raise Problem("not-ready", "The service is compiling; it will be ready in some seconds.")
+            raise Problem("not-ready", self._unready)
         if time.monotonic() - self._written < _WRITABLE:
             return
         try:
@@ -182,6 +194,7 @@ class Service:
             threads.shutdown(cancel_futures=True)
         if self._alone:
             self.store.close()
+            gc.unfreeze()  # libraries would say at the end of Python that these objects were never freed
 
     def author(self, token: Token, given: str | None) -> str:
         """Return the author of a change: the one that the request names, or else the token's owner."""
