@@ -166,7 +166,7 @@ class Service:
         for name in self.store.experiments():  # the ticker follows them
             self._experiments[name] = self.store.experiment(name)
         warm([each.setup for each in self._experiments.values()])
-        if self._alone:  # collecting garbage among all that is loaded by now would stop requests for some 50 ms each time
+        if self._alone:  # collecting garbage among all that is loaded by now would stop requests for some 50 ms a time
             gc.collect()
             gc.freeze()
 
