@@ -29,7 +29,7 @@ def drawn(title=""):
 def test_without_matplotlib(monkeypatch):
     figures.check_library()
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
-    for needs in (figures.check_library, lambda: figures.new_figure(["a"])):
+    for needs in (figures.check_library, lambda: figures.new_figure(["a"]), lambda: figures.safe_label("a")):
         with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; run `pip install matplotlib`"):
             needs()
 

@@ -49,6 +49,14 @@ def test_what_cannot_be_written_is_said_and_the_old_file_stays(tmp_path):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+@pytest.mark.parametrize("refuses", [check_place, check_page, lambda path: write_whole(path, "")])
+def test_a_name_that_no_file_can_have(tmp_path, name, refuses):
+    with pytest.raises(OptionError, match=r"cannot be written: (File name too long|there is a null character in it)\."):
+        refuses(tmp_path / f"{name}.html")
+    assert not os.listdir(tmp_path)
+
+
 def test_places(tmp_path):
     assert check_place(str(tmp_path / "new")) == tmp_path / "new"
     (tmp_path / "old").write_text("")

@@ -217,3 +217,12 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path):
         with pytest.raises(bl.live.StorageError), storage.reading():
             pass  # one at a time on a connection
     storage.close()
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:shop.belated", "file:shop.belated?mode=ro", "a#b%20c.belated"])
+def test_a_name_that_means_something_to_sqlite_is_that_of_a_file(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with bl.live.open(name) as store:
+        store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary()).start().ask("u")
+    assert os.listdir(tmp_path) == [name]
+    assert is_live(tmp_path / name)

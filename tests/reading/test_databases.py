@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import traceback
+from importlib.metadata import entry_points
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from engines import Engine
 
 import belated as bl
 from belated.base.text import masked
+from belated.reading import databases
 from belated.reading.inputs import is_url
 
 pytestmark = [
@@ -123,6 +125,19 @@ def test_an_error_is_one_sentence_without_the_password(url: str, postgres_engine
     shown = "".join(traceback.format_exception(caught.value))
     assert SECRET not in shown.replace(f"x{SECRET}", "")  # an odd sslmode is no secret
     assert caught.value.__context__ is None
+
+
+def test_without_ibis_a_file_on_the_web_is_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
+    with pytest.raises(bl.OptionError, match="https is not a known database"):
+        bl.read("https://example.org/log.csv")
+    with pytest.raises(bl.MissingLibraryError, match=re.escape("run `pip install 'ibis-framework[oracle]'`.")):
+        bl.read("oracle://example.org/log")
+
+
+def test_the_databases_of_ibis_are_known_without_it() -> None:
+    pytest.importorskip("ibis")
+    assert {entry.name for entry in entry_points(group="ibis.backends")} >= set(databases._ENGINES.split())
 
 
 def test_a_driver_that_is_missing_is_named() -> None:

@@ -52,6 +52,7 @@ def test_a_track():
     assert len(track) == 3
     assert str(track).startswith("B - A: 95% sub-gaussian confidence sequence over time\n")
     assert next(iter(track.to_dict())) == "as_of"
+    assert track == track != followed().track("B", "A")  # as of other results with arrays, which are not compared
 
 
 def test_the_reason_of_an_arm_is_given_once():

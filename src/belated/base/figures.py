@@ -282,6 +282,7 @@ def safe_labels(labels: Iterable[object], room: int) -> list[str]:
 
 def _drawn(label: object) -> str:
     """Return a label with a box for every letter that the font lacks; one for an emoji that is made of several."""
+    check_library()
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     fonts = [get_font(findfont(FontProperties(family=[family]))) for family in FontProperties().get_family()]

@@ -33,6 +33,7 @@ def write_whole(path: str | Path, content: str | bytes, *, private: bool = True)
     `private` is False.
     """
     path = Path(path)
+    _check_name(path)
     place = Path(os.path.realpath(path))
     _check_permission(path, place)
     beside = place.with_name(f".belated-{os.urandom(8).hex()}")
@@ -105,6 +106,7 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"{argument('path')} is of type {type(path).__name__}; it must be the name of a file.")
     path = Path(path)
+    _check_name(path)
     if not path.parent.is_dir():
         raise OptionError(f"`{path}` cannot be written: there is no folder `{path.parent}`.")
     if path.is_dir():
@@ -129,6 +131,18 @@ def check_page(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         right = place.with_suffix(".html").name
         raise OptionError(f"`{place}` cannot be written: a report is an HTML page; name it {one_line(right)}.")
     return place
+
+
+def _check_name(path: Path) -> None:
+    """Raise if no file can have this name, or if its folder must not be looked into."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise OptionError(f"`{one_line(path, 200)}` cannot be written: {error.strerror}.") from None
+    except ValueError:
+        raise OptionError(f"`{one_line(path, 200)}` cannot be written: there is a null character in it.") from None
 
 
 def _check_permission(path: Path, place: Path) -> None:

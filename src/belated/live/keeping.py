@@ -186,7 +186,7 @@ def _handed_on(path: Path) -> tuple[_Erased, _Rows]:
 
 def _check_unused(path: Path) -> None:
     """Raise if another process has the store open: its later rows would be lost. Empties the write-ahead log."""
-    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(os.path.abspath(path), timeout=0, isolation_level=None)) as connection:
         try:
             connection.execute("pragma journal_mode = delete")
         except sqlite3.OperationalError:

@@ -139,7 +139,8 @@ class SQLiteStorage(Storage):
             raise
 
     def _connect(self, *, writes: bool) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        path = os.path.abspath(self.path)  # SQLite takes `:memory:` and `file:...` for something else
+        connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("pragma synchronous = full")
             connection.execute("pragma secure_delete = on")
@@ -216,7 +217,7 @@ class SQLiteStorage(Storage):
     def copy_to(self, path: Path) -> None:
         """Copy one state of the store to a new file, while it is written to."""
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        target = sqlite3.connect(path, isolation_level=None)
+        target = sqlite3.connect(os.path.abspath(path), isolation_level=None)
         try:
             with self._locks[False], _sentences(self.name):
                 self._connections[False].backup(target)

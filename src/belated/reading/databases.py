@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 #: The names that people write in URLs, and Ibis's.
 _SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "spark": "pyspark", "sqlite3": "sqlite"}
 
+#: Ibis's names for its engines, known also where Ibis is not installed.
+_ENGINES = (
+    "athena bigquery clickhouse databricks datafusion druid duckdb exasol flink impala materialize mssql mysql oracle "
+    "polars postgres pyspark risingwave singlestoredb snowflake sqlite trino"
+)
+
 #: Engines that this package has an extra for.
 _EXTRAS = {"postgres": "belated[postgres]", "pyspark": "belated[spark]"}
 
@@ -57,10 +63,8 @@ def _scheme(url: str, role: str) -> str:
     match = URL.match(url)
     written = match[1].lower() if match else ""
     scheme = _SCHEMES.get(written, written)
-    known = {entry.name for entry in entry_points(group="ibis.backends")}
-    if not known:
-        brings = _EXTRAS.get(scheme, f"ibis-framework[{scheme}]")
-        raise MissingLibraryError(f"Reading from a database needs Ibis; run `pip install '{brings}'`.")
+    installed = {entry.name for entry in entry_points(group="ibis.backends")}
+    known = installed or set(_ENGINES.split())
     if scheme not in known:
         near = get_close_matches(written, [*_SCHEMES, *known], n=1)
         hint = f" Did you mean {near[0]}://?" if near else ""
@@ -68,6 +72,9 @@ def _scheme(url: str, role: str) -> str:
             f"{argument(role)} is `{one_line(masked(url), 200)}`; {one_line(written)} is not a known database. The URL "
             f"must start with postgresql://, mysql://, sqlite://, bigquery://, snowflake:// or another of Ibis.{hint}"
         )
+    if not installed:
+        brings = _EXTRAS.get(scheme, f"ibis-framework[{scheme}]")
+        raise MissingLibraryError(f"Reading from a database needs Ibis; run `pip install '{brings}'`.")
     return scheme
 
 

@@ -127,7 +127,7 @@ def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
     ]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Track(Table):
     """A sequence over its looks, with single-look intervals for comparison.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import nullcontext
 from itertools import islice
-from pickle import PicklingError  # the error alone: nothing is unpickled here
+from pickle import PicklingError, dumps  # nothing is unpickled here
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from belated.base.errors import BelatedError, OptionError
@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 #: The number of tasks submitted before the first is done; enough to keep any cluster busy.
 _TASKS_AHEAD = 256
 
+_NOT_SENT = "The policy cannot be sent to another process; define its function at the top level of a module."
+
 
 def run(
     task: Callable[[Unpack[Arguments]], Result],
@@ -33,6 +35,7 @@ def run(
     """Call ``task(*a)`` for each of `total` arguments; return the results by argument, or those done by Ctrl-C."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise OptionError(f"`executor` is {shown(executor)}; it must be a concurrent.futures executor.")
+    _check_sent(task, executor)
     results: dict[tuple[*Arguments], Result] = {}
     under_way: dict[Future[Result], tuple[*Arguments]] = {}
     done: list[Future[Result]] = []
@@ -64,6 +67,19 @@ def run(
     return results
 
 
+def _check_sent(task: object, executor: Executor | None) -> None:
+    """Raise if a task cannot be sent to processes, before any is: a pool whose first tasks fail so may never end."""
+    if executor is None:
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    if isinstance(executor, ProcessPoolExecutor):
+        try:
+            dumps(task)
+        except (PicklingError, AttributeError, TypeError) as error:
+            raise OptionError(_NOT_SENT) from error
+
+
 def _result(future: Future[Result]) -> Result:
     """Return the result of a task, or raise an error that says why an executor could not run it."""
     try:
@@ -73,6 +89,4 @@ def _result(future: Future[Result]) -> Result:
     except (PicklingError, AttributeError, TypeError) as error:
         if "pickle" not in str(error).lower():
             raise
-        raise OptionError(
-            "The policy cannot be sent to another process; define its function at the top level of a module."
-        ) from error
+        raise OptionError(_NOT_SENT) from error
