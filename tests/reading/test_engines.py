@@ -226,6 +226,10 @@ except KeyboardInterrupt:
             "it is a damaged DuckDB database.",
         ),
         ("[Errno 13] Permission denied: '/root/a.csv'", "that is not permitted."),
+        (
+            "Invalid Input Error: this connection is busy with another call; use a separate connection from cursor()",
+            "another thread is reading it; read it once in each thread, or share its `log()`.",
+        ),
         ("Something else. See also https://x.org", "Something else."),
     ],
 )

@@ -550,6 +550,7 @@ _MEANINGS = {
     "not a valid DuckDB database": "it is not a DuckDB database.",
     "Could not read enough bytes": "a part of it is missing.",
     "file handle conflict": "this program has it open already; close that connection first.",
+    "busy with another call": "another thread is reading it; read it once in each thread, or share its `log()`.",
     "Could not set lock": "another program has it open for writing; close that program first.",
     "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or it is incomplete.",
     "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or it is incomplete.",
