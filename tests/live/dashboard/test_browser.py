@@ -88,6 +88,12 @@ _WIDTH = """cell => {
 }"""
 
 
+def follow(page, what):
+    """Click what leads to another page, and wait for that page: a click returns as soon as it begins to come."""
+    with page.expect_navigation():
+        (page.locator(what) if isinstance(what, str) else what).click()
+
+
 def look_at(page, scheme, width):
     """Check what must hold for every page."""
     page.wait_for_load_state()  # with its styles
@@ -197,7 +203,7 @@ def test_pages_work_without_script(chromium, site):
                 break
             visit.page.reload()
         assert visit.page.locator(".chart").count() >= 3
-        visit.page.click("text=Over time")
+        follow(visit.page, "text=Over time")
         assert visit.page.locator(".chart").count() >= 4
 
 
@@ -207,7 +213,7 @@ def test_pages_work_without_script(chromium, site):
 def test_an_experiment_is_created_and_what_is_wrong_is_said_beside_its_field(own_site, own_visit):
     page = own_visit.page
     own_visit.go("/")
-    page.click("text=Create an experiment")
+    follow(page, "text=Create an experiment")
     page.fill("[name=name]", "button <b>colour</b>")
     page.fill("[name=arms]", "Red\nBlue\nRed")
     page.fill("[name=baseline]", "Green")
@@ -215,7 +221,7 @@ def test_an_experiment_is_created_and_what_is_wrong_is_said_beside_its_field(own
     page.fill("[name=planned]", "many")
     page.select_option("[name=outcome]", "events")
     page.fill("[name=window]", "soon")
-    page.click("button:text-is('Create')")
+    follow(page, "button:text-is('Create')")
     wrong = {e.get_attribute("id"): e.inner_text() for e in page.locator(".error").all()}
     assert set(wrong) == {"arms-wrong", "level-wrong", "planned-wrong", "window-wrong"}
     assert "different arms" in wrong["arms-wrong"]
@@ -228,11 +234,11 @@ def test_an_experiment_is_created_and_what_is_wrong_is_said_beside_its_field(own
     page.fill("[name=level]", "0.9")
     page.fill("[name=planned]", "5,000")
     page.fill("[name=window]", "3d")
-    page.click("button:text-is('Create')")
+    follow(page, "button:text-is('Create')")
     assert [e.get_attribute("id") for e in page.locator(".error").all()] == ["baseline-wrong"]
     page.fill("[name=baseline]", "Blue")
     page.fill("[name=reason]", "an idea")
-    page.click("button:text-is('Create')")
+    follow(page, "button:text-is('Create')")
     assert "was created" in page.inner_text(".done")
     exp = own_site.store.experiment("button <b>colour</b>")
     setup = exp.setup
@@ -242,7 +248,7 @@ def test_an_experiment_is_created_and_what_is_wrong_is_said_beside_its_field(own
     own_visit.go("/new")
     page.fill("[name=name]", "button <b>colour</b>")
     page.fill("[name=arms]", "A")
-    page.click("button:text-is('Create')")
+    follow(page, "button:text-is('Create')")
     assert "already an experiment" in page.inner_text("#name-wrong")
 
 
@@ -268,11 +274,11 @@ def confirm(page, what, **fields):
             place.select_option(value)
         else:
             place.fill(value)
-    form.locator("button").click()
+    follow(page, form.locator("button"))
     assert page.locator("h2:text-is('What it will do')").count() == 1
     look_at(page, "light", 1280)
     said = page.inner_text("main")
-    page.click("form[action^='/changes'] button")
+    follow(page, "form[action^='/changes'] button")
     assert page.locator(".done").count() == 1
     return said
 
@@ -313,7 +319,7 @@ def test_a_change_needs_a_reason_and_what_was_typed_stays(own_site, own_visit):
     own_visit.go("/changes", **EXPERIMENT)
     page.click("summary:has-text('Add an arm')")
     page.fill("#add_arm-arm", "Emoji")
-    page.click("details[open] button")
+    follow(page, "details[open] button")
     assert "choose another one" in page.inner_text("#add_arm-arm-wrong")
     assert "Fill in" in page.inner_text("#add_arm-reason-wrong")
     assert page.input_value("#add_arm-arm") == "Emoji"
@@ -326,30 +332,30 @@ def test_who_confirms_what_has_changed_meanwhile_is_asked_again(own_site, own_vi
     page.click("summary:has-text('Pause an arm')")
     page.select_option("#pause_arm-arm", "Emoji")
     page.fill("#pause_arm-reason", "why not")
-    page.click("details[open] button")
+    follow(page, "details[open] button")
     exp.add_arm("Joke", author="Grace")
-    page.click("form[action^='/changes'] button")
+    follow(page, "form[action^='/changes'] button")
     assert "changed meanwhile" in page.inner_text("[role=alert]")
     assert "Joke" in page.inner_text("table")
     assert {arm: state for arm, state, _ in exp.status().arms}["Emoji"] == "offered"
     exp.drop_arm("Emoji", author="Grace")
     exp.stop(author="Grace")
-    page.click("form[action^='/changes'] button")
+    follow(page, "form[action^='/changes'] button")
     assert "This cannot be done while the experiment is stopped" in page.inner_text("main")
 
 
 def test_tokens_are_made_shown_once_and_revoked(own_site, own_visit):
     page = own_visit.page
     own_visit.go("/tokens")
-    page.click("text=Make the token")
+    follow(page, "text=Make the token")
     assert "Fill in" in page.inner_text("#label-wrong")
     page.fill("[name=label]", "check<i>out")
     page.fill("[name=expires]", "soon")
-    page.click("text=Make the token")
+    follow(page, "text=Make the token")
     assert page.locator("#expires-wrong").count() == 1
     page.fill("[name=expires]", "30d")
     page.select_option("[name=experiment]", "subject line")
-    page.click("text=Make the token")
+    follow(page, "text=Make the token")
     look_at(page, "light", 1280)
     secret = page.input_value("#secret")
 
@@ -360,9 +366,9 @@ def test_tokens_are_made_shown_once_and_revoked(own_site, own_visit):
     own_visit.go("/tokens")
     assert secret not in page.content()
     row = page.locator("tr", has_text="check<i>out")
-    row.locator("button").click()
+    follow(page, row.locator("button"))
     assert "Programs that use it are refused" in page.inner_text("main")
-    page.click("text=Revoke the token")
+    follow(page, "text=Revoke the token")
     assert "was revoked" in page.inner_text(".done")
     assert ask() == 401
 
@@ -373,7 +379,7 @@ def test_everything_that_is_wrong_with_a_token_is_said_at_once(own_site, own_vis
     page.uncheck("[name=scope-ask]")
     page.uncheck("[name=scope-tell]")
     page.fill("[name=expires]", "soon")
-    page.click("text=Make the token")
+    follow(page, "text=Make the token")
     assert [e.get_attribute("id") for e in page.locator(".error").all()] == [
         "label-wrong", "scope-ask-wrong", "expires-wrong",
     ]  # fmt: skip
@@ -455,13 +461,13 @@ def test_a_browser_logs_in_by_a_link_once_and_out_again(chromium, own_site):
         assert visit.go("/").status == 401
         visit.go("/login", code=secret)
         look_at(page, "light", 1280)
-        page.click("main button")
+        follow(page, "main button")
         assert page.inner_text("h1") == "Experiments"
         assert "Eve" in page.inner_text(".who")
-        page.click(".leave button")
+        follow(page, ".leave button")
         assert page.inner_text("h1") == "Logged out"
         assert visit.go("/").status == 401
         visit.go("/login", code=secret)
-        page.click("main button")
+        follow(page, "main button")
         assert "was used before" in page.inner_text("main")
         assert visit.trouble == []
